@@ -1,0 +1,111 @@
+"""Validated, frozen settings of one replica. No torch, no I/O."""
+
+from typing import Literal
+
+import msgspec
+
+from engine.errors import ConfigError, PlanError
+
+Dtype = Literal["fp32", "int8"]
+DTYPES: tuple[Dtype, ...] = ("fp32", "int8")
+
+BLOCK_SIZE = 16
+"""Tokens per KV block."""
+
+
+class ParallelPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How one replica is split: `tp` ways inside a layer, `pp` stages of contiguous layers.
+
+    Global rank = stage * tp + tp_rank.
+    """
+
+    tp: int = 1
+    pp: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("tp", "pp"):
+            degree = getattr(self, name)
+            if not 1 <= degree <= 64:
+                raise PlanError(f"{name} must be between 1 and 64, not {degree}.")
+
+    @classmethod
+    def parse(cls, text: str) -> "ParallelPlan":
+        """Read `tp=2,pp=1`; an unknown key or a non-integer raises PlanError."""
+        degrees: dict[str, int] = {}
+        for part in filter(None, (piece.strip() for piece in text.split(","))):
+            key, _, value = part.partition("=")
+            if key not in ("tp", "pp") or not value.isdecimal():
+                raise PlanError(f"Cannot read {part!r} in plan {text!r}; write it as tp=2,pp=1.")
+            degrees[key] = int(value)
+        return cls(**degrees)
+
+    @property
+    def world_size(self) -> int:
+        return self.tp * self.pp
+
+    def stage(self, rank: int) -> int:
+        return rank // self.tp
+
+    def tp_rank(self, rank: int) -> int:
+        return rank % self.tp
+
+    def __str__(self) -> str:
+        return f"tp={self.tp},pp={self.pp}"
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Shape of a decoder, as its checkpoint declares it."""
+
+    architecture: str
+    hidden_size: int
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    vocab_size: int
+    context_length: int
+    rope_theta: float
+    rms_norm_eps: float
+    tie_embeddings: bool
+
+    @property
+    def kv_group_size(self) -> int:
+        """Query heads that share one KV head."""
+        return self.num_heads // self.num_kv_heads
+
+
+class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one replica's engine; the same object reaches the head and every rank."""
+
+    plan: ParallelPlan = ParallelPlan()
+    dtype: Dtype = "fp32"
+    max_model_len: int | None = None
+    """Longest sequence in tokens; None means the model's own context length."""
+    max_batch_size: int = 32
+    """Most rows in one step."""
+    token_budget: int = 256
+    """Most tokens computed in one step, decode rows first."""
+    kv_cache_tokens: int = 16384
+    """KV capacity in tokens, rounded down to whole blocks."""
+    threads_per_rank: int = 1
+    max_waiting: int = 512
+    """Requests queued beyond this are refused with 503."""
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}.")
+        for name in ("max_batch_size", "token_budget", "threads_per_rank", "max_waiting"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        if self.token_budget < self.max_batch_size:
+            raise ConfigError(
+                f"token_budget ({self.token_budget}) must be at least max_batch_size "
+                f"({self.max_batch_size}), or decode rows would starve."
+            )
+        if self.kv_cache_tokens < 2 * BLOCK_SIZE:
+            raise ConfigError(f"kv_cache_tokens must be at least {2 * BLOCK_SIZE}.")
+
+    @property
+    def num_kv_blocks(self) -> int:
+        return self.kv_cache_tokens // BLOCK_SIZE

@@ -1,0 +1,48 @@
+"""Length-prefixed msgpack frames over a byte stream.
+
+A frame is a 4-byte big-endian length followed by one msgpack message. Never pickle.
+"""
+
+import asyncio
+import socket
+import struct
+
+from engine.errors import ProtocolError
+
+MAX_FRAME = 64 * 1024 * 1024
+_LENGTH = struct.Struct(">I")
+
+
+def pack_frame(payload: bytes) -> bytes:
+    if len(payload) > MAX_FRAME:
+        raise ProtocolError(
+            f"A message of {len(payload)} bytes exceeds the {MAX_FRAME} byte limit."
+        )
+    return _LENGTH.pack(len(payload)) + payload
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    """Next payload; raises asyncio.IncompleteReadError when the peer has gone."""
+    return await reader.readexactly(_checked_length(await reader.readexactly(_LENGTH.size)))
+
+
+def recv_frame(sock: socket.socket) -> bytes:
+    """Blocking twin of `read_frame` for rank processes; raises EOFError when the peer has gone."""
+    return _recv_exactly(sock, _checked_length(_recv_exactly(sock, _LENGTH.size)))
+
+
+def _checked_length(header: bytes) -> int:
+    (length,) = _LENGTH.unpack(header)
+    if length > MAX_FRAME:
+        raise ProtocolError(f"A peer announced a message of {length} bytes; refused.")
+    return int(length)
+
+
+def _recv_exactly(sock: socket.socket, count: int) -> bytes:
+    chunks = bytearray()
+    while len(chunks) < count:
+        chunk = sock.recv(count - len(chunks))
+        if not chunk:
+            raise EOFError("The peer closed the connection.")
+        chunks += chunk
+    return bytes(chunks)

@@ -1,0 +1,64 @@
+"""What a head says about itself: `GET /stats` as JSON, once a second to the agent."""
+
+from typing import Literal
+
+import msgspec
+
+from engine.protocol.steps import Phase
+
+HeadStatus = Literal["starting", "loading", "ready", "failed"]
+
+
+class RankStats(msgspec.Struct, frozen=True, kw_only=True):
+    rank: int
+    phase: Phase
+    connected: bool
+    pid: int | None = None
+    progress: float | None = None
+    """0..1 while loading."""
+    detail: str = ""
+    step: int = -1
+    """Last step begun; -1 before the first."""
+    last_seen_seconds: float | None = None
+    """Age of its last message."""
+    weight_bytes: int | None = None
+    kv_bytes: int | None = None
+    kv_heads: int | None = None
+    first_layer: int | None = None
+    last_layer: int | None = None
+    kernel: str = ""
+    transport: str = ""
+    step_seconds: float | None = None
+    """Mean over the last second's steps; None when there was none."""
+    compute_seconds: float | None = None
+    communicate_seconds: float | None = None
+
+
+class EngineStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Counters are totals since the launch; None means there is nothing to report yet."""
+
+    launch: str
+    status: HeadStatus
+    detail: str = ""
+    ranks: list[RankStats] = []
+    running: int = 0
+    waiting: int = 0
+    steps: int = 0
+    prompt_tokens: int = 0
+    generated_tokens: int = 0
+    cached_tokens: int = 0
+    """Prompt tokens found in the prefix cache."""
+    preemptions: int = 0
+    finished: int = 0
+    aborted: int = 0
+    kv_blocks_total: int = 0
+    kv_blocks_used: int = 0
+    """Blocks held by live sequences."""
+    kv_blocks_cached: int = 0
+    """Free blocks that still hold a reusable prefix."""
+    ttft_seconds: float | None = None
+    """Median time to first token over the requests first answered in the last 30 s."""
+    itl_seconds: float | None = None
+    """Median inter-token latency over the last 30 s."""
+    tokens_per_second: float | None = None
+    """Generated tokens over the last second; None while nothing runs."""

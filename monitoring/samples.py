@@ -1,0 +1,45 @@
+"""One reading, honest about where it came from. Imports nothing of ours."""
+
+from typing import Literal
+
+import msgspec
+
+Kind = Literal["measured", "calibrated", "estimated", "derived", "declared", "unavailable"]
+Scope = Literal["accelerator", "cpu", "host", "wall", "engine", "process"]
+
+
+class Sample(msgspec.Struct, frozen=True, array_like=True):
+    """`value` is None exactly when `kind` is `unavailable`; then `reason` says why.
+
+    `subject` says what was read: `node`, `launch:<id>` (a replica's engine) or
+    `launch:<id>:rank<k>` (one rank). Units are base units: seconds, bytes, ratio 0..1, tokens/s.
+    """
+
+    metric: str
+    value: float | None
+    unit: str
+    source: str
+    kind: Kind
+    scope: Scope
+    subject: str = "node"
+    reason: str = ""
+
+
+class Metric(msgspec.Struct, frozen=True):
+    name: str
+    unit: str
+
+
+CPU_UTILIZATION = Metric("cpu_utilization_ratio", "ratio")
+MEMORY_USED = Metric("memory_used_bytes", "bytes")
+MEMORY_TOTAL = Metric("memory_total_bytes", "bytes")
+GPU_UTILIZATION = Metric("gpu_utilization_ratio", "ratio")
+POWER = Metric("power_watts", "watts")
+TOKENS_PER_SECOND = Metric("generation_tokens_per_second", "tokens/s")
+TIME_TO_FIRST_TOKEN = Metric("time_to_first_token_seconds", "seconds")
+INTER_TOKEN_LATENCY = Metric("inter_token_latency_seconds", "seconds")
+REQUESTS_RUNNING = Metric("requests_running", "requests")
+REQUESTS_WAITING = Metric("requests_waiting", "requests")
+KV_USAGE = Metric("kv_cache_usage_ratio", "ratio")
+STEP_SECONDS = Metric("step_seconds", "seconds")
+COMMUNICATE_SECONDS = Metric("communicate_seconds", "seconds")
