@@ -1,0 +1,101 @@
+"""Statuses with their labels and allowed transitions. Only `lifecycle` writes a status."""
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class NodeStatus(models.TextChoices):
+    PENDING = "pending", _("Waiting for its agent")
+    ONLINE = "online", _("Online")
+    OFFLINE = "offline", _("Offline")
+
+
+class DeploymentStatus(models.TextChoices):
+    STOPPED = "stopped", _("Stopped")
+    STARTING = "starting", _("Starting")
+    READY = "ready", _("Ready")
+    RESTARTING = "restarting", _("Restarting")
+    STOPPING = "stopping", _("Stopping")
+    FAILED = "failed", _("Failed")
+
+
+class ReplicaStatus(models.TextChoices):
+    STARTING = "starting", _("Starting")
+    READY = "ready", _("Ready")
+    STOPPING = "stopping", _("Stopping")
+    STOPPED = "stopped", _("Stopped")
+    FAILED = "failed", _("Failed")
+
+
+class RankStatus(models.TextChoices):
+    WAITING = "waiting", _("Waiting for its node")
+    STARTING = "starting", _("Starting")
+    LOADING = "loading", _("Loading")
+    READY = "ready", _("Ready")
+    EXITED = "exited", _("Exited")
+
+
+class JobKind(models.TextChoices):
+    DEPLOY = "deploy", _("Deploy")
+    STOP = "stop", _("Stop")
+    RESTART = "restart", _("Restart")
+
+
+class JobStatus(models.TextChoices):
+    QUEUED = "queued", _("Queued")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+    CANCELLED = "cancelled", _("Cancelled")
+
+
+class StepStatus(models.TextChoices):
+    PENDING = "pending", _("Pending")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+    SKIPPED = "skipped", _("Skipped")
+
+
+class EventLevel(models.TextChoices):
+    INFO = "info", _("Information")
+    WARNING = "warning", _("Warning")
+    ERROR = "error", _("Error")
+
+
+class MessageRole(models.TextChoices):
+    SYSTEM = "system", _("System")
+    USER = "user", _("User")
+    ASSISTANT = "assistant", _("Assistant")
+
+
+class MessageStatus(models.TextChoices):
+    STREAMING = "streaming", _("Answering")
+    DONE = "done", _("Done")
+    STOPPED = "stopped", _("Stopped")
+    FAILED = "failed", _("Failed")
+
+
+TERMINAL_JOB_STATUSES = frozenset({JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED})
+
+DEPLOYMENT_TRANSITIONS: dict[DeploymentStatus, frozenset[DeploymentStatus]] = {
+    DeploymentStatus.STOPPED: frozenset({DeploymentStatus.STARTING}),
+    DeploymentStatus.STARTING: frozenset(
+        {
+            DeploymentStatus.READY,
+            DeploymentStatus.FAILED,
+            DeploymentStatus.STOPPING,
+            DeploymentStatus.RESTARTING,
+        }
+    ),
+    DeploymentStatus.READY: frozenset(
+        {DeploymentStatus.RESTARTING, DeploymentStatus.STOPPING, DeploymentStatus.FAILED}
+    ),
+    DeploymentStatus.RESTARTING: frozenset(
+        {DeploymentStatus.READY, DeploymentStatus.FAILED, DeploymentStatus.STOPPING}
+    ),
+    DeploymentStatus.STOPPING: frozenset({DeploymentStatus.STOPPED, DeploymentStatus.FAILED}),
+    DeploymentStatus.FAILED: frozenset(
+        {DeploymentStatus.STARTING, DeploymentStatus.RESTARTING, DeploymentStatus.STOPPING}
+    ),
+}

@@ -1,0 +1,67 @@
+"""Environment variables, read strictly: a malformed value stops the start with one clear line."""
+
+import os
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, default)
+
+
+def flag(name: str, default: bool) -> bool:
+    value = os.environ.get(name, "").strip().lower()
+    if value in ("", "1", "true", "yes", "on", "0", "false", "no", "off"):
+        return default if value == "" else value in ("1", "true", "yes", "on")
+    raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}.")
+
+
+def integer(name: str, default: int, low: int, high: int) -> int:
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return default
+    if not value.isdecimal() or not low <= int(value) <= high:
+        raise ImproperlyConfigured(f"{name} must be a number from {low} to {high}, not {value!r}.")
+    return int(value)
+
+
+def names(name: str, default: list[str]) -> list[str]:
+    value = os.environ.get(name, "")
+    return [part.strip() for part in value.split(",") if part.strip()] or default
+
+
+def port_range(name: str, default: str) -> range:
+    value = os.environ.get(name, "") or default
+    low, _, high = value.partition("-")
+    if not (low.isdecimal() and high.isdecimal() and 1024 <= int(low) < int(high) <= 65535):
+        raise ImproperlyConfigured(f"{name} must look like 21000-29999, not {value!r}.")
+    return range(int(low), int(high) + 1)
+
+
+def state_dir(base: Path) -> Path:
+    return Path(os.environ.get("TANDEM_STATE_DIR") or base / "var").resolve()
+
+
+def database(name: str) -> dict[str, object]:
+    """Django database settings from `postgresql://user:password@host:port/name?host=/socket/dir`."""
+    value = os.environ.get(name, "")
+    if not value:
+        raise ImproperlyConfigured(
+            f"{name} is not set. Run `python manage.py up` for the embedded servers, or set {name} "
+            "to your own Postgres, e.g. postgresql://tandem:secret@db.example:5432/tandem."
+        )
+    url = urlsplit(value)
+    if url.scheme not in ("postgres", "postgresql"):
+        raise ImproperlyConfigured(f"{name} must start with postgresql://, not {url.scheme}://.")
+    query = {key: values[-1] for key, values in parse_qs(url.query).items()}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(url.path.lstrip("/")) or "tandem",
+        "USER": unquote(url.username or ""),
+        "PASSWORD": unquote(url.password or ""),
+        "HOST": query.pop("host", "") or url.hostname or "",
+        "PORT": str(url.port or ""),
+        "OPTIONS": {**query},
+    }

@@ -1,0 +1,39 @@
+"""API keys."""
+
+import hashlib
+import secrets
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class ApiKey(models.Model):
+    """A program's key. Shown once when made; only its SHA-256 is kept."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys")
+    name = models.CharField(_("name"), max_length=80)
+    prefix = models.CharField(_("starts with"), max_length=12, editable=False)
+    hash = models.CharField(max_length=64, unique=True, editable=False)
+    created = models.DateTimeField(_("created"), auto_now_add=True)
+    last_used = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
+    revoked = models.DateTimeField(_("revoked"), null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created"]
+        verbose_name = _("API key")
+        verbose_name_plural = _("API keys")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    @staticmethod
+    def hash_of(key: str) -> str:
+        return hashlib.sha256(key.encode()).hexdigest()
+
+    def issue(self) -> str:
+        """Set a fresh key on this (unsaved) row and return it; it cannot be read again."""
+        key = f"sk-tdm-{secrets.token_urlsafe(32)}"
+        self.prefix = key[:12]
+        self.hash = self.hash_of(key)
+        return key

@@ -1,0 +1,186 @@
+"""Deployments, their replicas and ranks. `lifecycle` is the only writer of any status here."""
+
+import msgspec
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from dashboard.choices import DeploymentStatus, RankStatus, ReplicaStatus
+from dashboard.models.catalog import Model
+from dashboard.models.fleet import Node
+from engine.config import EngineConfig, ParallelPlan
+
+DTYPE_CHOICES = [("fp32", _("fp32 (reference)")), ("int8", _("int8 weights and activations"))]
+
+
+class Deployment(models.Model):
+    """A model under a route name, as somebody wants it to run."""
+
+    name = models.SlugField(
+        _("route name"), max_length=80, unique=True, help_text=_("What programs put in `model`.")
+    )
+    model = models.ForeignKey(
+        Model, models.PROTECT, related_name="deployments", verbose_name=_("model")
+    )
+    driver = models.CharField(_("driver"), max_length=20, default="embedded")
+    tp = models.PositiveSmallIntegerField(
+        _("tensor parallel"),
+        default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(64)],
+        help_text=_("Ranks that share every layer."),
+    )
+    pp = models.PositiveSmallIntegerField(
+        _("pipeline parallel"),
+        default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(64)],
+        help_text=_("Stages of consecutive layers."),
+    )
+    dtype = models.CharField(_("number type"), max_length=8, choices=DTYPE_CHOICES, default="fp32")
+    max_model_len = models.PositiveIntegerField(
+        _("context length"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(64)],
+        help_text=_("In tokens; empty means the model's own limit."),
+    )
+    max_batch_size = models.PositiveSmallIntegerField(
+        _("batch size"), default=32, validators=[MinValueValidator(1), MaxValueValidator(256)]
+    )
+    kv_cache_tokens = models.PositiveIntegerField(
+        _("KV cache"),
+        default=16384,
+        validators=[MinValueValidator(64)],
+        help_text=_("In tokens, shared by all conversations."),
+    )
+    wanted = models.BooleanField(_("should run"), default=False, editable=False)
+    status = models.CharField(
+        _("status"),
+        max_length=20,
+        choices=DeploymentStatus.choices,
+        default=DeploymentStatus.STOPPED,
+        editable=False,
+    )
+    reason = models.TextField(_("reason"), blank=True, editable=False)
+    generation = models.PositiveBigIntegerField(default=0, editable=False)
+    restarts = models.PositiveIntegerField(_("restarts"), default=0, editable=False)
+    created = models.DateTimeField(_("created"), auto_now_add=True)
+    changed = models.DateTimeField(_("changed"), auto_now=True)
+    ready_at = models.DateTimeField(_("ready since"), null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name = _("deployment")
+        verbose_name_plural = _("deployments")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def plan(self) -> ParallelPlan:
+        return ParallelPlan(tp=self.tp, pp=self.pp)
+
+    @property
+    def engine_config(self) -> EngineConfig:
+        """Raises ConfigError when the settings do not fit together."""
+        return EngineConfig(
+            plan=self.plan,
+            dtype="int8" if self.dtype == "int8" else "fp32",
+            max_model_len=self.max_model_len,
+            max_batch_size=self.max_batch_size,
+            token_budget=max(256, self.max_batch_size),
+            kv_cache_tokens=self.kv_cache_tokens,
+        )
+
+    @property
+    def live_replica(self) -> "Replica | None":
+        return self.replicas.exclude(status=ReplicaStatus.STOPPED).order_by("-pk").first()
+
+
+class Replica(models.Model):
+    """One launch of a deployment: a head and its ranks, started together and ended together."""
+
+    deployment = models.ForeignKey(Deployment, models.CASCADE, related_name="replicas")
+    launch = models.CharField(max_length=32, unique=True)
+    token = models.CharField(max_length=64, editable=False)
+    """Per-launch secret between head, ranks, agent and gateway; dies with the launch."""
+    config = models.JSONField()
+    head_node = models.ForeignKey(Node, models.PROTECT, related_name="heads")
+    host = models.CharField(max_length=253)
+    http_port = models.PositiveIntegerField()
+    control_port = models.PositiveIntegerField()
+    status = models.CharField(
+        max_length=20, choices=ReplicaStatus.choices, default=ReplicaStatus.STARTING
+    )
+    reason = models.TextField(blank=True)
+    head_pid = models.PositiveIntegerField(null=True)
+    created = models.DateTimeField(auto_now_add=True)
+    ready_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-created"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["deployment"],
+                condition=models.Q(status__in=["starting", "ready", "stopping"]),
+                name="one_live_replica_per_deployment",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.deployment}/{self.launch}"
+
+    @property
+    def engine_config(self) -> EngineConfig:
+        return msgspec.convert(self.config, EngineConfig)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{self.host}:{self.http_port}"
+
+
+class Rank(models.Model):
+    """One engine worker of a replica, on one node."""
+
+    replica = models.ForeignKey(Replica, models.CASCADE, related_name="ranks")
+    rank = models.PositiveSmallIntegerField()
+    stage = models.PositiveSmallIntegerField()
+    tp_rank = models.PositiveSmallIntegerField()
+    node = models.ForeignKey(Node, models.PROTECT, related_name="ranks")
+    status = models.CharField(max_length=20, choices=RankStatus.choices, default=RankStatus.WAITING)
+    detail = models.TextField(blank=True)
+    progress = models.FloatField(null=True)
+    pid = models.PositiveIntegerField(null=True)
+    exit_code = models.IntegerField(null=True)
+    kv_heads = models.PositiveSmallIntegerField(null=True)
+    first_layer = models.PositiveSmallIntegerField(null=True)
+    last_layer = models.PositiveSmallIntegerField(null=True)
+    weight_bytes = models.BigIntegerField(null=True)
+    kv_bytes = models.BigIntegerField(null=True)
+    kernel = models.CharField(max_length=80, blank=True)
+    transport = models.CharField(max_length=40, blank=True)
+
+    class Meta:
+        ordering = ["rank"]
+        constraints = [
+            models.UniqueConstraint(fields=["replica", "rank"], name="one_row_per_rank"),
+        ]
+
+    def __str__(self) -> str:
+        return f"rank {self.rank}"
+
+
+class PortLease(models.Model):
+    """A port on a node, taken for one launch; the unique pair is what makes it a lease."""
+
+    node = models.ForeignKey(Node, models.CASCADE, related_name="port_leases")
+    port = models.PositiveIntegerField()
+    launch = models.CharField(max_length=32, db_index=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["node", "port"], name="one_lease_per_port"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node}:{self.port}"

@@ -1,0 +1,58 @@
+"""Nodes: the boxes that run engines."""
+
+import hashlib
+import secrets
+
+import msgspec
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from dashboard.choices import NodeStatus
+from engine.protocol.agent import Inventory
+
+
+def hash_token(token: str) -> str:
+    """Tokens are 256-bit random, so one plain SHA-256 is enough (no dictionary to defend)."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class Node(models.Model):
+    """One box. Its agent dials in with a token of which only the hash is kept."""
+
+    name = models.SlugField(_("name"), max_length=63, unique=True)
+    address = models.CharField(
+        _("address"), max_length=253, help_text=_("Where other nodes reach this one's engines.")
+    )
+    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    status = models.CharField(
+        _("status"), max_length=20, choices=NodeStatus.choices, default=NodeStatus.PENDING
+    )
+    reason = models.TextField(_("reason"), blank=True)
+    schedulable = models.BooleanField(
+        _("takes new ranks"), default=True, help_text=_("Off: nothing new is placed here.")
+    )
+    inventory = models.JSONField(_("inventory"), null=True, blank=True)
+    last_seen = models.DateTimeField(_("last seen"), null=True, blank=True)
+    connected_at = models.DateTimeField(_("connected"), null=True, blank=True)
+    connection = models.CharField(max_length=64, blank=True, editable=False)
+    desired_generation = models.PositiveBigIntegerField(default=0, editable=False)
+    observed_generation = models.PositiveBigIntegerField(default=0, editable=False)
+    created = models.DateTimeField(_("added"), auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name = _("node")
+        verbose_name_plural = _("nodes")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def hardware(self) -> Inventory | None:
+        return msgspec.convert(self.inventory, Inventory) if self.inventory else None
+
+    def issue_token(self) -> str:
+        """Set a fresh token on this (unsaved) row and return it; it cannot be read again."""
+        token = f"tdn_{secrets.token_urlsafe(32)}"
+        self.token_hash = hash_token(token)
+        return token

@@ -1,0 +1,103 @@
+"""What happened and what is being done: lifecycle events, jobs, their steps and log."""
+
+from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from dashboard.choices import EventLevel, JobKind, JobStatus, StepStatus
+from dashboard.models.deployments import Deployment, Replica
+from dashboard.models.fleet import Node
+
+
+class Event(models.Model):
+    """One line of history. `message` is an English template, translated when it is shown."""
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    level = models.CharField(max_length=10, choices=EventLevel.choices, default=EventLevel.INFO)
+    deployment = models.ForeignKey(
+        Deployment, models.CASCADE, null=True, blank=True, related_name="events"
+    )
+    replica = models.ForeignKey(Replica, models.SET_NULL, null=True, blank=True)
+    node = models.ForeignKey(Node, models.CASCADE, null=True, blank=True, related_name="events")
+    message = models.CharField(max_length=200)
+    params = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["-at", "-pk"]
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def text(self) -> str:
+        """In the reader's language."""
+        return gettext(self.message) % self.params
+
+
+class Job(models.Model):
+    """Durable work: the row is saved first, the queue is told on commit."""
+
+    kind = models.CharField(max_length=20, choices=JobKind.choices)
+    deployment = models.ForeignKey(Deployment, models.CASCADE, related_name="jobs")
+    generation = models.PositiveBigIntegerField()
+    """The deployment's generation this job serves; a newer one cancels it."""
+    status = models.CharField(max_length=20, choices=JobStatus.choices, default=JobStatus.QUEUED)
+    automatic = models.BooleanField(default=False)
+    by = models.CharField(max_length=150, blank=True)
+    reason = models.TextField(blank=True)
+    state = models.JSONField(default=dict)
+    """What finished steps left for later ones; never a secret."""
+    created = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    touched_at = models.DateTimeField(null=True)
+    """Last sign of life from the worker; a stale one lets another worker take over."""
+
+    class Meta:
+        ordering = ["-created", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.deployment}"
+
+
+class JobStep(models.Model):
+    job = models.ForeignKey(Job, models.CASCADE, related_name="steps")
+    index = models.PositiveSmallIntegerField()
+    name = models.CharField(max_length=40)
+    title = models.CharField(max_length=200)
+    """English template, translated when it is shown."""
+    status = models.CharField(max_length=20, choices=StepStatus.choices, default=StepStatus.PENDING)
+    detail = models.TextField(blank=True)
+    started_at = models.DateTimeField(null=True)
+    deadline_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["index"]
+        constraints = [
+            models.UniqueConstraint(fields=["job", "index"], name="one_row_per_step"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def label(self) -> str:
+        return gettext(self.title)
+
+
+class LogLine(models.Model):
+    """Live log of a launch (engine processes) or a job; pruned by age and count."""
+
+    at = models.DateTimeField(auto_now_add=True)
+    launch = models.CharField(max_length=32, blank=True, db_index=True)
+    job = models.ForeignKey(Job, models.CASCADE, null=True, related_name="log")
+    source = models.CharField(max_length=60, verbose_name=_("source"))
+    """`head`, `rank0`, `job` ..."""
+    text = models.TextField()
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return self.text
