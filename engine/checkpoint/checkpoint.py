@@ -1,0 +1,121 @@
+"""An opened and verified checkpoint."""
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from io import FileIO
+from pathlib import Path
+
+from engine.checkpoint.cursor import Cursor
+from engine.checkpoint.header import ArrayPlace, Header, TensorInfo, Value, read_array, read_header
+from engine.checkpoint.schema import check_tensors, read_config
+from engine.checkpoint.tokenizer import TokenizerMetadata, read_tokenizer
+from engine.config import ModelConfig
+from engine.errors import CheckpointError
+
+_TOKENS = "tokenizer.ggml.tokens"
+
+
+class Metadata(Mapping[str, Value]):
+    """Metadata by key. Arrays are read from the file when first asked for."""
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self._path = path
+        self._values = header.values
+        self._arrays: dict[str, Value] = {}
+
+    def __getitem__(self, key: str) -> Value:
+        value = self._values[key]
+        if not isinstance(value, ArrayPlace):
+            return value
+        if key not in self._arrays:
+            with _opened(self._path) as cursor_file:
+                cursor = Cursor(cursor_file.fileno(), self._path.name, value.offset)
+                self._arrays[key] = read_array(cursor, key, value)
+        return self._arrays[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def count(self, key: str) -> int:
+        """Length of an array, without reading it; 0 when there is none."""
+        value = self._values.get(key)
+        return value.count if isinstance(value, ArrayPlace) else 0
+
+
+class Checkpoint:
+    """A GGUF file whose header, tensor index and shapes have been verified."""
+
+    def __init__(self, path: Path, size_bytes: int, header: Header, config: ModelConfig) -> None:
+        self.path = path
+        self.size_bytes = size_bytes
+        self.config = config
+        self.tensors: Mapping[str, TensorInfo] = header.tensors
+        self.metadata = Metadata(path, header)
+
+    @property
+    def name(self) -> str:
+        """The model's own name, or the file's when it has none."""
+        name = self.metadata.get("general.name")
+        return name if isinstance(name, str) and name else self.path.stem
+
+    @property
+    def license(self) -> str:
+        """SPDX-like identifier; empty when the file names none."""
+        value = self.metadata.get("general.license")
+        return value if isinstance(value, str) else ""
+
+    @property
+    def token_count(self) -> int:
+        """Tokens the tokenizer knows; ids from here to vocab_size are padding."""
+        return self.metadata.count(_TOKENS)
+
+    @cached_property
+    def parameters(self) -> int:
+        return sum(info.elements for info in self.tensors.values())
+
+    @cached_property
+    def quantization(self) -> str:
+        """The format that holds most of the weights, e.g. `Q4_1`."""
+        sizes: Counter[str] = Counter()
+        for info in self.tensors.values():
+            sizes[info.format.name] += info.elements
+        return sizes.most_common(1)[0][0]
+
+    @cached_property
+    def tokenizer(self) -> TokenizerMetadata:
+        """Reads the vocabulary; raises CheckpointError when it is damaged."""
+        return read_tokenizer(self.path.name, self.metadata)
+
+
+def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Verify a GGUF file's header against its size and its architecture.
+
+    Raises CheckpointError with one sentence that says what is wrong and where.
+    """
+    path = Path(path)
+    with _opened(path) as file:
+        cursor = Cursor(file.fileno(), path.name)
+        header = read_header(cursor)
+        config = read_config(path.name, header)
+        check_tensors(path.name, config, header.tensors)
+        return Checkpoint(path, cursor.size, header, config)
+
+
+def revision(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of the file's content, in hex."""
+    with _opened(Path(path)) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _opened(path: Path) -> FileIO:
+    try:
+        return FileIO(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CheckpointError(f"Cannot open {path}: {reason}.") from error

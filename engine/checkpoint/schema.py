@@ -1,0 +1,207 @@
+"""What each supported architecture must declare and contain."""
+
+from collections.abc import Mapping
+
+from engine.checkpoint.header import ArrayPlace, Header, Scalar, TensorInfo
+from engine.config import ModelConfig
+from engine.errors import CheckpointError
+from engine.shards import RankShare
+
+SUPPORTED_ARCHITECTURES = ("llama",)
+
+EMBEDDING = "token_embd.weight"
+FINAL_NORM = "output_norm.weight"
+HEAD = "output.weight"
+
+LAYER_PARTS = (
+    "attn_norm",
+    "attn_q",
+    "attn_k",
+    "attn_v",
+    "attn_output",
+    "ffn_norm",
+    "ffn_gate",
+    "ffn_up",
+    "ffn_down",
+)
+
+
+def layer_tensor(layer: int, part: str) -> str:
+    return f"blk.{layer}.{part}.weight"
+
+
+class Declared:
+    """Typed look-ups in the metadata; each failure names the file and the key."""
+
+    def __init__(self, name: str, values: Mapping[str, Scalar | ArrayPlace]) -> None:
+        self.name = name
+        self.values = values
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.values.get(key, default)
+        if not isinstance(value, str):
+            raise self._wrong(key, value, "a text")
+        return value
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        value = self.values.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**31:
+            raise self._wrong(key, value, "a positive integer")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        value = self.values.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
+            raise self._wrong(key, value, "a positive number")
+        return float(value)
+
+    def _wrong(self, key: str, value: object, wanted: str) -> CheckpointError:
+        if value is None:
+            return CheckpointError(f"{self.name}: metadata {key!r} is missing.")
+        if isinstance(value, ArrayPlace):
+            value = "an array"
+        return CheckpointError(f"{self.name}: metadata {key!r} should be {wanted}, not {value!r}.")
+
+
+def read_config(name: str, header: Header) -> ModelConfig:
+    """The decoder's shape; refuses what the engine would compute wrongly."""
+    declared = Declared(name, header.values)
+    architecture = declared.text("general.architecture")
+    if architecture not in SUPPORTED_ARCHITECTURES:
+        raise CheckpointError(
+            f"{name}: architecture {architecture!r} is not supported; "
+            f"supported: {', '.join(SUPPORTED_ARCHITECTURES)}."
+        )
+    prefix = architecture
+    heads = declared.integer(f"{prefix}.attention.head_count")
+    hidden = declared.integer(f"{prefix}.embedding_length")
+    head_dim = declared.integer(f"{prefix}.attention.key_length", hidden // heads or None)
+    config = ModelConfig(
+        architecture=architecture,
+        hidden_size=hidden,
+        intermediate_size=declared.integer(f"{prefix}.feed_forward_length"),
+        num_layers=declared.integer(f"{prefix}.block_count"),
+        num_heads=heads,
+        num_kv_heads=declared.integer(f"{prefix}.attention.head_count_kv", heads),
+        head_dim=head_dim,
+        vocab_size=_vocabulary(name, header),
+        context_length=declared.integer(f"{prefix}.context_length"),
+        rope_theta=declared.number(f"{prefix}.rope.freq_base", 10_000.0),
+        rms_norm_eps=declared.number(f"{prefix}.attention.layer_norm_rms_epsilon"),
+        tie_embeddings=HEAD not in header.tensors,
+    )
+    _refuse_unsupported(declared, prefix, config)
+    return config
+
+
+def check_tensors(name: str, config: ModelConfig, tensors: Mapping[str, TensorInfo]) -> None:
+    """The file holds exactly the tensors its architecture needs, in the right shapes."""
+    # A declared layer count far beyond the file's tensors must not build a table of that size.
+    if config.num_layers * len(LAYER_PARTS) > len(tensors) + len(LAYER_PARTS):
+        missing = next(
+            layer
+            for layer in range(config.num_layers)
+            if layer_tensor(layer, "attn_norm") not in tensors
+        )
+        raise CheckpointError(
+            f"{name}: {config.num_layers} layers are declared but the file holds only "
+            f"{len(tensors)} tensors; layer {missing} is missing."
+        )
+    expected = expected_shapes(config)
+    for tensor, shape in expected.items():
+        if tensor not in tensors:
+            raise CheckpointError(f"{name}: tensor {tensor!r} is missing.")
+        if tensors[tensor].shape != shape:
+            raise CheckpointError(
+                f"{name}: tensor {tensor!r} has shape {list(tensors[tensor].shape)}, "
+                f"but this model needs {list(shape)}."
+            )
+    for tensor in tensors:
+        if tensor not in expected:
+            raise CheckpointError(
+                f"{name}: tensor {tensor!r} is not part of a {config.architecture} model as this "
+                "engine computes it; running without it would give wrong answers."
+            )
+
+
+def expected_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Every tensor of the model with its (rows, columns)."""
+    hidden = config.hidden_size
+    shapes: dict[str, tuple[int, ...]] = {EMBEDDING: (config.vocab_size, hidden)}
+    parts = _layer_shapes(config)
+    for layer in range(config.num_layers):
+        shapes.update({layer_tensor(layer, part): shape for part, shape in parts.items()})
+    shapes[FINAL_NORM] = (hidden,)
+    if not config.tie_embeddings:
+        shapes[HEAD] = (config.vocab_size, hidden)
+    return shapes
+
+
+def rank_tensors(config: ModelConfig, share: RankShare) -> set[str]:
+    """Names of the tensors a rank must read, whole or in part."""
+    names = {
+        layer_tensor(layer, part)
+        for layer in range(share.layers.start, share.layers.stop)
+        for part in LAYER_PARTS
+    }
+    if share.first_stage:
+        names.add(EMBEDDING)
+    if share.last_stage:
+        names |= {FINAL_NORM, EMBEDDING if config.tie_embeddings else HEAD}
+    return names
+
+
+def _layer_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    hidden, inner = config.hidden_size, config.intermediate_size
+    queries = config.num_heads * config.head_dim
+    keys = config.num_kv_heads * config.head_dim
+    return {
+        "attn_norm": (hidden,),
+        "attn_q": (queries, hidden),
+        "attn_k": (keys, hidden),
+        "attn_v": (keys, hidden),
+        "attn_output": (hidden, queries),
+        "ffn_norm": (hidden,),
+        "ffn_gate": (inner, hidden),
+        "ffn_up": (inner, hidden),
+        "ffn_down": (hidden, inner),
+    }
+
+
+def _vocabulary(name: str, header: Header) -> int:
+    """Rows of the embedding; the tokenizer may know fewer tokens, never more."""
+    embedding = header.tensors.get(EMBEDDING)
+    if embedding is None:
+        raise CheckpointError(f"{name}: tensor {EMBEDDING!r} is missing.")
+    rows = embedding.shape[0]
+    tokens = header.values.get("tokenizer.ggml.tokens")
+    if not isinstance(tokens, ArrayPlace) or not tokens.count:
+        raise CheckpointError(f"{name}: the tokenizer's vocabulary is missing.")
+    if tokens.count > rows:
+        raise CheckpointError(
+            f"{name}: the tokenizer has {tokens.count} tokens but the embedding only {rows} rows."
+        )
+    return rows
+
+
+def _refuse_unsupported(declared: Declared, prefix: str, config: ModelConfig) -> None:
+    name, values = declared.name, declared.values
+    scaling = declared.text(f"{prefix}.rope.scaling.type", "none")
+    if scaling != "none":
+        raise CheckpointError(f"{name}: rotary scaling of type {scaling!r} is not supported.")
+    if values.get(f"{prefix}.rope.scale_linear", 1.0) != 1.0:
+        raise CheckpointError(f"{name}: linearly scaled rotary positions are not supported.")
+    rotated = declared.integer(f"{prefix}.rope.dimension_count", config.head_dim)
+    if rotated != config.head_dim or rotated % 2:
+        raise CheckpointError(
+            f"{name}: rotary positions over {rotated} of {config.head_dim} dimensions are not "
+            "supported."
+        )
+    if values.get(f"{prefix}.expert_count", 0) != 0:
+        raise CheckpointError(f"{name}: mixture-of-experts models are not supported yet.")
+    if values.get(f"{prefix}.attention.value_length", config.head_dim) != config.head_dim:
+        raise CheckpointError(f"{name}: values and keys of different width are not supported.")
+    if config.num_heads % config.num_kv_heads:
+        raise CheckpointError(
+            f"{name}: {config.num_heads} heads cannot share {config.num_kv_heads} KV heads evenly."
+        )

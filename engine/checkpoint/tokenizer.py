@@ -1,0 +1,69 @@
+"""What a checkpoint says about its tokenizer."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from engine.checkpoint.header import Value
+from engine.errors import CheckpointError
+
+
+class TokenizerMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """As stored in the file; ids are None where the file names none."""
+
+    model: str
+    """`gpt2` is byte-level BPE, `llama` is SentencePiece."""
+    pre: str
+    """Name of the pre-tokenisation rules, `default` when the file names none."""
+    tokens: list[str]
+    token_types: list[int]
+    """1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte."""
+    merges: list[str]
+    bos_id: int | None
+    eos_id: int | None
+    eot_id: int | None
+    unknown_id: int | None
+    padding_id: int | None
+    add_bos: bool
+    add_space_prefix: bool
+    chat_template: str | None
+
+
+def read_tokenizer(name: str, metadata: Mapping[str, Value]) -> TokenizerMetadata:
+    """Raises CheckpointError when a value has the wrong type or an id is not in the vocabulary."""
+    prefix = "tokenizer.ggml."
+    tokens = metadata[f"{prefix}tokens"]
+    count = len(tokens) if isinstance(tokens, list) else 0
+    fields = {
+        "model": metadata.get(f"{prefix}model"),
+        "pre": metadata.get(f"{prefix}pre", "default"),
+        "tokens": tokens,
+        "token_types": metadata.get(f"{prefix}token_type", [1] * count),
+        "merges": metadata.get(f"{prefix}merges", []),
+        "bos_id": metadata.get(f"{prefix}bos_token_id"),
+        "eos_id": metadata.get(f"{prefix}eos_token_id"),
+        "eot_id": metadata.get(f"{prefix}eot_token_id"),
+        "unknown_id": metadata.get(f"{prefix}unknown_token_id"),
+        "padding_id": metadata.get(f"{prefix}padding_token_id"),
+        "add_bos": metadata.get(f"{prefix}add_bos_token", False),
+        "add_space_prefix": metadata.get(f"{prefix}add_space_prefix", False),
+        "chat_template": metadata.get("tokenizer.chat_template"),
+    }
+    try:
+        result = msgspec.convert(fields, TokenizerMetadata)
+    except msgspec.ValidationError as error:
+        raise CheckpointError(f"{name}: the tokenizer's metadata is damaged: {error}.") from error
+    _check(name, result)
+    return result
+
+
+def _check(name: str, tokenizer: TokenizerMetadata) -> None:
+    count = len(tokenizer.tokens)
+    if len(tokenizer.token_types) != count:
+        raise CheckpointError(
+            f"{name}: {count} tokens but {len(tokenizer.token_types)} token types."
+        )
+    for key in ("bos_id", "eos_id", "eot_id", "unknown_id", "padding_id"):
+        token = getattr(tokenizer, key)
+        if token is not None and not 0 <= token < count:
+            raise CheckpointError(f"{name}: {key} {token} is not one of the {count} tokens.")
