@@ -1,0 +1,59 @@
+"""One request and its life. All of it survives preemption and could be written to a journal."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.protocol.steps import Sampling
+
+FinishReason = Literal["stop", "length", "abort", "error"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """What was asked and what has been answered so far. Times are seconds on the caller's clock."""
+
+    id: str
+    prompt: list[int]
+    max_tokens: int
+    sampling: Sampling = field(default_factory=Sampling)
+    stop_tokens: frozenset[int] = frozenset()
+    """Token ids that end the answer; empty to ignore end-of-sequence."""
+    min_tokens: int = 0
+    """Stop tokens are ordinary tokens until this many were emitted."""
+    namespace: bytes = b""
+    """Root of its prefix hashes (`prefix.namespace`)."""
+    arrived_at: float = 0.0
+
+    emitted: list[int] = field(default_factory=list)
+    cached_tokens: int | None = None
+    """Prompt tokens found in the prefix cache at first admission; None before it."""
+    preemptions: int = 0
+    admitted_at: float | None = None
+    first_token_at: float | None = None
+    last_token_at: float | None = None
+    finish: FinishReason | None = None
+    error: str = ""
+
+    @property
+    def history(self) -> list[int]:
+        """Prompt and answer so far: the prompt of a recomputation."""
+        return self.prompt + self.emitted
+
+    def accept(self, token: int, now: float) -> FinishReason | None:
+        """Record one sampled token; says whether it ends the answer."""
+        self.emitted.append(token)
+        self.last_token_at = now
+        if self.first_token_at is None:
+            self.first_token_at = now
+        if token in self.stop_tokens and len(self.emitted) > self.min_tokens:
+            return "stop"
+        return "length" if len(self.emitted) >= self.max_tokens else None
+
+
+@dataclass(slots=True, frozen=True)
+class Event:
+    """What a step did to one request. A request's last event, and only that, has `finish`."""
+
+    request: Request
+    token: int | None = None
+    finish: FinishReason | None = None
