@@ -43,3 +43,25 @@ REQUESTS_WAITING = Metric("requests_waiting", "requests")
 KV_USAGE = Metric("kv_cache_usage_ratio", "ratio")
 STEP_SECONDS = Metric("step_seconds", "seconds")
 COMMUNICATE_SECONDS = Metric("communicate_seconds", "seconds")
+PROCESS_CPU = Metric("process_cpu_ratio", "ratio")
+"""1.0 is one core kept busy."""
+PROCESS_MEMORY = Metric("process_memory_bytes", "bytes")
+PROGRESS_AGE = Metric("engine_progress_age_seconds", "seconds")
+"""How long an engine with work in hand has got nothing done; 0 while it is idle or working."""
+TEMPERATURE = Metric("temperature_celsius", "celsius")
+FAN_SPEED = Metric("fan_speed_rpm", "rpm")
+NETWORK_RECEIVED = Metric("network_received_bytes_total", "bytes")
+NETWORK_SENT = Metric("network_sent_bytes_total", "bytes")
+
+
+def unavailable(
+    metric: Metric, reason: str, *, source: str, scope: Scope, subject: str = "node"
+) -> Sample:
+    """The honest form of a value that could not be read; `reason` is a sentence."""
+    return Sample(metric.name, None, metric.unit, source, "unavailable", scope, subject, reason)
+
+
+def measured(
+    metric: Metric, value: float, *, source: str, scope: Scope, subject: str = "node"
+) -> Sample:
+    return Sample(metric.name, value, metric.unit, source, "measured", scope, subject)

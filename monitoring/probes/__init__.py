@@ -1,0 +1,1 @@
+"""Probes of the machine and its processes. They import nothing of ours but samples."""

@@ -1,0 +1,87 @@
+"""`python -m engine.agent --server URL`: join this machine to a Tandem fleet as a node."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from engine.agent.inventory import address_towards, take_inventory
+from engine.agent.link import socket_url
+from engine.agent.node import NodeAgent
+from engine.drivers import DRIVERS
+from engine.drivers.base import Driver
+from engine.errors import ConfigError, EngineError
+
+log = logging.getLogger("engine.agent")
+
+TOKEN_VARIABLE = "TANDEM_NODE_TOKEN"
+
+
+def main(arguments: list[str] | None = None, drivers: Mapping[str, Driver] = DRIVERS) -> int:
+    """Exit code: 0 after an asked stop, 1 after a failure, 2 for a wrong call."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    try:
+        socket_url(options.server)
+        token = read_token(options)
+        address = options.address or address_towards(options.server)
+    except (EngineError, OSError) as error:
+        print(f"engine.agent: {error}", file=sys.stderr)
+        return 2
+    return asyncio.run(_serve(options.server, token, address, drivers))
+
+
+async def _serve(server: str, token: str, address: str, drivers: Mapping[str, Driver]) -> int:
+    agent = NodeAgent(server, token, take_inventory(address), drivers)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await agent.run(stop)
+    except ExceptionGroup as failures:
+        log.error("The agent failed and ends with its engines.", exc_info=failures)
+        return 1
+    return 0
+
+
+def read_token(options: argparse.Namespace) -> str:
+    """From --token-file, --token or the environment; raises ConfigError when there is none."""
+    inherited = os.environ.pop(TOKEN_VARIABLE, "")
+    if options.token_file:
+        token = Path(options.token_file).read_text().strip()
+    else:
+        token = (options.token or inherited).strip()
+    if not token:
+        raise ConfigError(
+            f"This node has no token: set {TOKEN_VARIABLE} or give --token-file. "
+            "The panel shows a node's token once, when the node is added."
+        )
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError("The node token holds characters that no token has; copy it again.")
+    return token
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m engine.agent", description=__doc__)
+    parser.add_argument("--server", required=True, help="the panel's address, http://host:8000")
+    parser.add_argument("--token-file", help="a file that holds this node's token")
+    parser.add_argument(
+        "--token",
+        help=f"this node's token; seen by everyone on the machine, so rather a file "
+        f"or {TOKEN_VARIABLE}",
+    )
+    parser.add_argument(
+        "--address", help="the address other nodes reach this one at (default: towards the server)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""Follows what the heads on this node say about themselves."""
+
+import asyncio
+import time
+from collections.abc import Callable, Hashable
+
+import aiohttp
+import msgspec
+
+from engine.agent.process import EngineProcess
+from engine.agent.supervisor import Supervisor
+from engine.drivers.base import NoAnswer
+from engine.protocol.stats import EngineStats
+from engine.protocol.steps import Phase
+
+STARTING_POLL_SECONDS = 0.25
+READY_POLL_SECONDS = 1.0
+SILENT_SECONDS = 5.0
+"""A head that answered and then does not for this long is reported as silent."""
+
+
+class HeadView:
+    """One head, as last heard."""
+
+    def __init__(self, process: EngineProcess) -> None:
+        self.process = process
+        self.stats: EngineStats | None = None
+        self.silence = "The head has not answered yet."
+        """Why the last poll brought nothing; empty when it did."""
+        self.asking = False
+        self.due = 0.0
+        """When to ask again, on the monotonic clock."""
+        self._heard_at = 0.0
+        self._progress: Hashable = None
+        self._told: Hashable = None
+        self._progressed_at = time.monotonic()
+
+    def hear(self, stats: EngineStats) -> None:
+        now = time.monotonic()
+        progress = self.process.driver.progress(stats)
+        if progress != self._progress or not (stats.running or stats.waiting):
+            self._progress, self._progressed_at = progress, now
+        self.stats, self.silence, self._heard_at = stats, "", now
+
+    @property
+    def stalled_for(self) -> float:
+        """Seconds with work in hand and no progress."""
+        return time.monotonic() - self._progressed_at
+
+    def reported(self) -> EngineStats | None:
+        """What the control plane is told: the last words, and a remark when they are old."""
+        if self.stats is None:
+            return None
+        if self.silence and time.monotonic() - self._heard_at > SILENT_SECONDS:
+            return msgspec.structs.replace(self.stats, detail=self.silence)
+        if self.stalled_for > self.process.driver.stall_seconds:
+            remark = "It has work but has made no progress for a while."
+            return msgspec.structs.replace(self.stats, detail=remark)
+        return self.stats
+
+    def has_news(self) -> bool:
+        """True once for every change the control plane should hear of at once."""
+        before, self._told = self._told, self._summary()
+        return self._told != before
+
+    def _summary(self) -> Hashable:
+        stats = self.reported()
+        if stats is None:
+            return None
+        ranks = tuple(
+            (rank.rank, _settled(rank.phase), rank.connected, rank.progress, rank.detail)
+            for rank in stats.ranks
+        )
+        return stats.status, stats.detail, ranks
+
+
+def _settled(phase: Phase) -> Phase:
+    """A serving rank flips between idle and step many times a second; that is no news."""
+    return "ready" if phase in ("idle", "step") else phase
+
+
+class Heads:
+    """Asks every living head: four times a second until ready, then once a second."""
+
+    def __init__(self, supervisor: Supervisor, changed: Callable[[], None]) -> None:
+        self.views: dict[str, HeadView] = {}
+        self._supervisor = supervisor
+        self._changed = changed
+
+    def stats(self) -> list[EngineStats]:
+        reports = (view.reported() for view in self.views.values())
+        return [report for report in reports if report is not None]
+
+    async def run(self) -> None:
+        async with aiohttp.ClientSession(trust_env=False) as http, asyncio.TaskGroup() as tasks:
+            while True:
+                self._follow_living()
+                for view in self.views.values():
+                    if not view.asking and view.due <= time.monotonic():
+                        view.asking = True
+                        tasks.create_task(self._ask(http, view))
+                await asyncio.sleep(STARTING_POLL_SECONDS)
+
+    def _follow_living(self) -> None:
+        self.views = {
+            key: self.views.get(key) or HeadView(process)
+            for key, process in self._supervisor.processes.items()
+            if process.spec.role == "head" and process.life == "alive"
+        }
+
+    async def _ask(self, http: aiohttp.ClientSession, view: HeadView) -> None:
+        process = view.process
+        try:
+            view.hear(await process.driver.stats(http, process.spec))
+        except NoAnswer as silence:
+            view.silence = str(silence)
+        if process.status == "starting" and await process.driver.ready(http, process.spec):
+            process.mark_ready()
+        ready = process.status == "running"
+        view.due = time.monotonic() + (READY_POLL_SECONDS if ready else 0.0)
+        view.asking = False
+        if view.has_news():
+            self._changed()

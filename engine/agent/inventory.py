@@ -1,0 +1,86 @@
+"""What this node is made of, asked once when the agent starts."""
+
+import importlib.metadata
+import os
+import platform
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+
+from engine.protocol.agent import Inventory
+
+CPUINFO = Path("/proc/cpuinfo")
+KERNEL_SETS = (
+    "avx2",
+    "fma",
+    "f16c",
+    "avx_vnni",
+    "avx512f",
+    "avx512_vnni",
+    "avx512_bf16",
+    "amx_tile",
+    "amx_int8",
+    "amx_bf16",
+    "asimd",
+    "asimddp",
+    "i8mm",
+    "bf16",
+    "sve",
+    "sve2",
+)
+"""Instruction sets that decide which kernels run, by their names in /proc/cpuinfo."""
+
+
+def take_inventory(address: str, cpuinfo: Path = CPUINFO) -> Inventory:
+    fields = _first_cpu(cpuinfo)
+    flags = set((fields.get("flags") or fields.get("Features") or "").split())
+    return Inventory(
+        hostname=socket.gethostname(),
+        address=address,
+        platform=f"{platform.system()} {platform.release()} {platform.machine()}",
+        cpu_model=fields.get("model name") or platform.processor() or platform.machine(),
+        cpu_count=_usable_cpus(),
+        memory_bytes=psutil.virtual_memory().total,
+        python=platform.python_version(),
+        engine_version=_engine_version(),
+        instruction_sets=[name for name in KERNEL_SETS if name in flags],
+    )
+
+
+def address_towards(server: str) -> str:
+    """This machine's own address on the road to the server; nothing is sent.
+
+    Raises OSError when there is no road.
+    """
+    parts = urlsplit(server)
+    kind = socket.SOCK_DGRAM
+    found = socket.getaddrinfo(parts.hostname, parts.port or 80, type=kind)
+    family, _, _, _, peer = found[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(peer)
+        return str(probe.getsockname()[0])
+
+
+def _first_cpu(cpuinfo: Path) -> dict[str, str]:
+    try:
+        first, *_ = cpuinfo.read_text().split("\n\n")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _usable_cpus() -> int:
+    """Cores this process may run on, which a container or taskset can make fewer."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _engine_version() -> str:
+    try:
+        return importlib.metadata.version("tandem")
+    except importlib.metadata.PackageNotFoundError:
+        return "source"
