@@ -1,0 +1,117 @@
+"""The same road for our own pages: a chat with a route, as typed events."""
+
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from django.utils.translation import gettext as _
+
+from dashboard.gateway.errors import ApiError
+from dashboard.gateway.routes import Target
+from dashboard.gateway.stream import EventReader
+from dashboard.gateway.upstream import Answer, asking, broken
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    """More of the answer."""
+
+    text: str
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """Why the answer ended: OpenAI's `finish_reason`."""
+
+    reason: str
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens, as the engine counted them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+ChatEvent = TextDelta | Finished | Usage
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta = msgspec.field(default_factory=_Delta)
+    finish_reason: str | None = None
+
+
+class _Failure(msgspec.Struct):
+    message: str = ""
+    code: str | int | None = None
+    param: str | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: Usage | None = None
+    error: _Failure | None = None
+
+
+_chunks: msgspec.json.Decoder[_Chunk] = msgspec.json.Decoder(_Chunk)
+
+
+async def stream_chat(
+    target: Target, body: dict[str, Any], *, request_id: str
+) -> AsyncGenerator[ChatEvent, None]:
+    """Ask for a streamed answer. Closing the iterator aborts the request at the head at once.
+
+    Raises ApiError when the head refuses, fails or goes away.
+    """
+    wanted = {**body, "stream": True, "stream_options": {"include_usage": True}}
+    payload = msgspec.json.encode(wanted)
+    async with asking(target, "/v1/chat/completions", payload, request_id=request_id) as answer:
+        if not answer.is_stream:
+            raise _refusal(answer.status, await answer.read())
+        async for event in _events(target, answer):
+            yield event
+
+
+async def _events(target: Target, answer: Answer) -> AsyncGenerator[ChatEvent, None]:
+    reader = EventReader()
+    async with aclosing(answer.chunks()) as chunks:
+        async for chunk in chunks:
+            for payload in reader.feed(chunk):
+                if payload == b"[DONE]":
+                    return
+                for event in _read(target, payload):
+                    yield event
+    raise broken(target, "the stream ended without [DONE]")
+
+
+def _read(target: Target, payload: bytes) -> list[ChatEvent]:
+    try:
+        chunk = _chunks.decode(payload)
+    except msgspec.DecodeError as error:
+        raise broken(target, error) from error
+    if chunk.error is not None:
+        raise _failure(chunk.error, 502)
+    events: list[ChatEvent] = []
+    for choice in chunk.choices[:1]:
+        if choice.delta.content:
+            events.append(TextDelta(choice.delta.content))
+        if choice.finish_reason:
+            events.append(Finished(choice.finish_reason))
+    if chunk.usage is not None:
+        events.append(chunk.usage)
+    return events
+
+
+def _refusal(status: int, body: bytes) -> ApiError:
+    try:
+        error = _chunks.decode(body).error
+    except msgspec.DecodeError:
+        error = None
+    return _failure(error or _Failure(), status if status >= 400 else 502)
+
+
+def _failure(error: _Failure, status: int) -> ApiError:
+    message = error.message or _("The engine refused without a reason.")
+    return ApiError(message, status=status, code=str(error.code or ""), param=error.param)

@@ -1,0 +1,130 @@
+"""The way to a replica's head and back: one HTTP request, closed as soon as nobody listens."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from django.utils.translation import gettext as _
+
+from dashboard.gateway.errors import ApiError
+from dashboard.gateway.routes import RETRY_SECONDS, Target
+
+CONNECT_SECONDS = 5.0
+STALL_SECONDS = 300.0
+"""Longest silence in a stream; covers the wait in the head's queue."""
+ANSWER_SECONDS = 1800.0
+"""Longest wait for a whole answer that is not streamed."""
+
+logger = logging.getLogger(__name__)
+_sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
+
+
+def session() -> aiohttp.ClientSession:
+    """The running loop's session.
+
+    No connection is kept for a second request: a head may close an idle one at the very moment it
+    is reused, and a POST must not be sent twice. A new one on a LAN costs far less than a token.
+    """
+    loop = asyncio.get_running_loop()
+    current = _sessions.get(loop)
+    if current is None or current.closed:
+        connector = aiohttp.TCPConnector(limit=0, force_close=True)
+        current = _sessions[loop] = aiohttp.ClientSession(connector=connector)
+    return current
+
+
+async def close_session() -> None:
+    """Close the running loop's session, if it ever had one."""
+    if (current := _sessions.pop(asyncio.get_running_loop(), None)) is not None:
+        await current.close()
+
+
+class Answer:
+    """A head's response whose body is still on its way."""
+
+    def __init__(self, target: Target, response: aiohttp.ClientResponse) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._target = target
+        self._response = response
+        self.status = response.status
+        self.headers = response.headers
+
+    @property
+    def is_stream(self) -> bool:
+        return self._response.content_type == "text/event-stream"
+
+    async def read(self) -> bytes:
+        """The whole body; 502 when the head dies before its end."""
+        try:
+            return await self._response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise broken(self._target, error) from error
+        finally:
+            self._response.close()
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The body as it arrives; 502 when it breaks off or falls silent."""
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise broken(self._target, error) from error
+        finally:
+            self._response.close()
+
+    def close(self) -> None:
+        """Hang up; the head aborts the request. Safe from any thread and more than once."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._response.close)
+
+
+async def ask(target: Target, path: str, body: bytes, *, stream: bool, request_id: str) -> Answer:
+    """Send one request to the head; 502 when it cannot be reached or does not begin to answer."""
+    timeout = aiohttp.ClientTimeout(
+        total=None if stream else ANSWER_SECONDS,
+        sock_connect=CONNECT_SECONDS,
+        sock_read=STALL_SECONDS if stream else ANSWER_SECONDS,
+    )
+    headers = {
+        "Authorization": f"Bearer {target.token}",
+        "Content-Type": "application/json",
+        "X-Request-Id": request_id,
+    }
+    try:
+        response = await session().post(
+            target.base_url + path, data=body, headers=headers, timeout=timeout
+        )
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise broken(target, error) from error
+    if response.status in (401, 403):
+        # The launch token is ours, not the caller's: their key is fine.
+        response.close()
+        raise broken(target, f"head answered {response.status}")
+    return Answer(target, response)
+
+
+@asynccontextmanager
+async def asking(
+    target: Target, path: str, body: bytes, *, request_id: str
+) -> AsyncIterator[Answer]:
+    """`ask` for a stream, hung up on leaving the block, however it is left."""
+    answer = await ask(target, path, body, stream=True, request_id=request_id)
+    try:
+        yield answer
+    finally:
+        answer.close()
+
+
+def broken(target: Target, cause: object) -> ApiError:
+    """What to tell a caller whose head went away; the cause goes to the log."""
+    logger.warning("%s (launch %s) broke off: %r", target.route, target.launch, cause)
+    message = _("%(name)s stopped answering. It is being restarted if it died; ask again shortly.")
+    return ApiError(
+        message % {"name": target.route},
+        status=502,
+        code="upstream_failed",
+        retry_after=RETRY_SECONDS,
+    )
