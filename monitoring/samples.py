@@ -43,6 +43,10 @@ REQUESTS_WAITING = Metric("requests_waiting", "requests")
 KV_USAGE = Metric("kv_cache_usage_ratio", "ratio")
 STEP_SECONDS = Metric("step_seconds", "seconds")
 COMMUNICATE_SECONDS = Metric("communicate_seconds", "seconds")
+COMMUNICATE_SHARE = Metric("communicate_ratio", "ratio")
+"""Of a step's time, the part a rank spent exchanging with the others, waiting included."""
+CLOCK_SKEW = Metric("clock_skew_seconds", "seconds")
+"""The panel's clock at arrival minus the node's when it read: skew plus the way here."""
 PROCESS_CPU = Metric("process_cpu_ratio", "ratio")
 """1.0 is one core kept busy."""
 PROCESS_MEMORY = Metric("process_memory_bytes", "bytes")

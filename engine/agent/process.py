@@ -60,6 +60,7 @@ class EngineProcess:
             status=self.status,
             pid=self.pid,
             exit_code=self._exit_code,
+            asked=self._stopping,
             reason=self._reason,
             started_at=self.started_at,
             log_tail=self.log.tail if gone else [],

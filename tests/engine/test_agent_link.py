@@ -1,0 +1,187 @@
+"""The agent and its control plane over a real WebSocket: work goes on when the link does not."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from engine.agent import link
+from engine.agent.inventory import take_inventory
+from engine.agent.link import Backoff, socket_url
+from engine.agent.node import NodeAgent
+from engine.errors import ProtocolError
+from engine.protocol.agent import AgentHello, Heartbeat, LogLines, Observed, Telemetry
+from engine.protocol.stats import EngineStats, RankStats
+from tests.engine.agents import SERVE, ScriptDriver, lives, spec_of, until
+from tests.engine.control_peer import TOKEN, ControlPeer, end
+
+
+class Node:
+    """An agent in this process, dialling a peer."""
+
+    def __init__(self, peer: ControlPeer, token: str = TOKEN) -> None:
+        self.driver = ScriptDriver()
+        inventory = take_inventory("127.0.0.1")
+        self.agent = NodeAgent(peer.url, token, inventory, {"script": self.driver})
+        self.stop = asyncio.Event()
+        self.running = asyncio.create_task(self.agent.run(self.stop))
+
+
+@pytest.fixture
+async def peer() -> AsyncIterator[ControlPeer]:
+    peer = await ControlPeer().open()
+    yield peer
+    await peer.close()
+
+
+@pytest.fixture
+async def node(peer: ControlPeer) -> AsyncIterator[Node]:
+    node = Node(peer)
+    yield node
+    await end(node.running)
+
+
+async def test_it_says_who_it_is_and_starts_what_is_asked(peer: ControlPeer, node: Node) -> None:
+    await peer.ask(spec_of(SERVE), spec_of(SERVE, rank=1))
+    first = await peer.sees("l1:rank0", "running")
+    second = await peer.sees("l1:rank1", "running")
+    assert first.pid != second.pid
+    assert peer.observed.generation == 1
+    hello = peer.heard[0]
+    assert isinstance(hello, AgentHello)
+    assert hello.inventory.address == "127.0.0.1"
+    assert hello.inventory.cpu_count >= 1
+    assert peer.paths[0] == "/ws/agent"
+    await until(lambda: len(peer.all(Heartbeat)) > 3, "heartbeats")
+    await until(lambda: any("serving" in m.lines for m in peer.all(LogLines)), "log lines")
+
+
+async def test_an_exit_is_reported_with_reason_and_log(peer: ControlPeer, node: Node) -> None:
+    await peer.ask(spec_of("print('loading'); raise SystemExit('no such model')"))
+    state = await peer.sees("l1:rank0", "exited")
+    assert state.reason == "It exited with code 1: no such model"
+    assert state.log_tail[-1] == "no such model"
+
+
+async def test_engines_outlive_a_lost_link_and_are_reported_again(
+    peer: ControlPeer, node: Node
+) -> None:
+    await peer.ask(spec_of(SERVE), spec_of(SERVE, rank=1))
+    survivor = await peer.sees("l1:rank0", "running")
+    victim = await peer.sees("l1:rank1", "running")
+    assert survivor.pid is not None
+    assert victim.pid is not None
+    await peer.close()
+    os.kill(victim.pid, signal.SIGKILL)
+    await until(lambda: not lives(victim.pid or 0), "the death, while nobody listens")
+    assert lives(survivor.pid)
+    await peer.open()
+    gone = await peer.sees("l1:rank1", "exited")
+    assert gone.reason == "It was killed by signal 9 (SIGKILL)."
+    again = await peer.sees("l1:rank0", "running")
+    assert again.pid == survivor.pid
+    assert isinstance(peer.heard[0], AgentHello)
+    assert len(peer.all(Observed)[0].processes) == 2, "the first report is already whole"
+
+
+async def test_readings_taken_while_the_link_was_down_arrive_later(
+    peer: ControlPeer, node: Node
+) -> None:
+    await until(lambda: bool(peer.all(Telemetry)), "readings")
+    last = peer.all(Telemetry)[-1].seq
+    await peer.close()
+    await until(lambda: len(node.agent.telemetry.unsent) >= 2, "readings kept")
+    await peer.open()
+    await until(lambda: len(peer.all(Telemetry)) >= 2, "the kept readings")
+    numbers = [message.seq for message in peer.all(Telemetry)]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert numbers[0] <= last + 1
+
+
+async def test_a_cut_connection_is_dialled_again(peer: ControlPeer, node: Node) -> None:
+    await until(lambda: bool(peer.all(Observed)), "a first report")
+    peer.cut()
+    await until(lambda: peer.dials == 2 and bool(peer.all(Observed)), "a second link")
+
+
+async def test_a_ready_head_is_reported_at_once_and_counters_are_telemetry(
+    peer: ControlPeer, node: Node
+) -> None:
+    rank = RankStats(rank=0, phase="loading", connected=True, progress=0.5, step_seconds=0.01)
+    loading = EngineStats(launch="l1", status="loading", ranks=[rank], kv_blocks_total=100)
+    await peer.ask(spec_of(SERVE, role="head"))
+    await peer.sees("l1:head", "starting")
+    node.driver.answers["l1"] = loading
+    await until(lambda: peer.observed.engines == [loading], "the loading head")
+    ready = msgspec.structs.replace(
+        loading, status="ready", kv_blocks_used=25, tokens_per_second=12.0
+    )
+    node.driver.answers["l1"] = ready
+    await peer.sees("l1:head", "running")
+    assert peer.observed.engines == [ready]
+
+    def value(metric: str, subject: str) -> float | None:
+        samples = [s for m in peer.all(Telemetry)[-1:] for s in m.samples]
+        return next((s.value for s in samples if (s.metric, s.subject) == (metric, subject)), None)
+
+    await until(lambda: value("kv_cache_usage_ratio", "launch:l1") == 0.25, "KV use")
+    assert value("generation_tokens_per_second", "launch:l1") == 12.0
+    assert value("step_seconds", "launch:l1:rank0") == 0.01
+    await until(lambda: bool(value("process_memory_bytes", "launch:l1:head")), "its memory")
+    (waiting,) = [
+        sample
+        for sample in peer.all(Telemetry)[-1].samples
+        if sample.metric == "time_to_first_token_seconds"
+    ]
+    assert (waiting.value, waiting.kind) == (None, "unavailable")
+    assert waiting.reason
+
+
+async def test_stop_ends_the_engines_in_order(peer: ControlPeer, node: Node) -> None:
+    await peer.ask(spec_of(SERVE))
+    state = await peer.sees("l1:rank0", "running")
+    node.stop.set()
+    await asyncio.wait_for(node.running, 20)
+    assert not lives(state.pid or 0)
+
+
+async def test_a_wrong_token_is_said_clearly_and_tried_again_slowly(
+    peer: ControlPeer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "REFUSED_DELAY", 0.05)
+    caplog.set_level(logging.INFO, logger="engine.agent.link")
+    node = Node(peer, token="another")
+    await until(lambda: peer.dials >= 2, "another try")
+    await end(node.running)
+    assert "The server refused this node's token. Trying again in" in caplog.text
+    assert "another" not in caplog.text
+    assert not peer.heard
+
+
+async def test_a_refused_version_is_said_with_the_servers_words(
+    peer: ControlPeer, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer.refusal = "This panel speaks version 2; update the agent."
+    node = Node(peer)
+    await until(lambda: peer.refusal in caplog.text, "the refusal in the log")
+    await end(node.running)
+
+
+def test_delays_grow_to_a_limit_and_start_over_after_success() -> None:
+    backoff = Backoff()
+    delays = [backoff.next() for _ in range(12)]
+    assert max(delays) <= 15.0
+    assert min(delays[-3:]) >= 7.5
+    backoff.reset()
+    assert backoff.next() <= 0.5
+
+
+def test_the_servers_address_becomes_a_socket_address() -> None:
+    assert socket_url("http://box:8000") == "ws://box:8000/ws/agent"
+    assert socket_url("https://panel.example/tandem/") == "wss://panel.example/tandem/ws/agent"
+    with pytest.raises(ProtocolError, match="http://host:8000"):
+        socket_url("box:8000")

@@ -1,0 +1,122 @@
+"""The agent as its own process: however it ends, no engine process is left behind."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.engine.agents import DEAF, SERVE, lives, spec_of, until
+from tests.engine.control_peer import TOKEN, ControlPeer
+
+AGENT = """
+import sys
+from engine.agent.__main__ import main
+from tests.engine.agents import ScriptDriver
+
+class Faulty(ScriptDriver):
+    name = "faulty"
+    async def stats(self, http, spec):
+        raise ZeroDivisionError("a mistake in a driver")
+
+sys.exit(main(drivers={"script": ScriptDriver(), "faulty": Faulty()}))
+"""
+
+
+class AgentProcess:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.pid = process.pid
+
+    @classmethod
+    async def start(cls, *arguments: str, token: str | None = TOKEN) -> "AgentProcess":
+        environment = dict(os.environ)
+        environment.pop("TANDEM_NODE_TOKEN", None)
+        if token is not None:
+            environment["TANDEM_NODE_TOKEN"] = token
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", AGENT, *arguments, env=environment, stderr=asyncio.subprocess.PIPE
+        )
+        return cls(process)
+
+    async def end(self) -> tuple[int, str]:
+        """Exit code and what it said."""
+        _, errors = await asyncio.wait_for(self.process.communicate(), 30)
+        assert self.process.returncode is not None
+        return self.process.returncode, errors.decode()
+
+
+@pytest.fixture
+async def peer() -> AsyncIterator[ControlPeer]:
+    peer = await ControlPeer().open()
+    yield peer
+    await peer.close()
+
+
+@pytest.fixture
+async def agent(peer: ControlPeer) -> AsyncIterator[AgentProcess]:
+    agent = await AgentProcess.start("--server", peer.url, "--address", "127.0.0.2")
+    yield agent
+    with contextlib.suppress(ProcessLookupError):
+        agent.process.kill()
+    await agent.end()
+
+
+async def test_kill_9_leaves_no_orphans(peer: ControlPeer, agent: AgentProcess) -> None:
+    await peer.ask(spec_of(SERVE), spec_of(DEAF, rank=1))
+    await peer.sees("l1:rank0", "running")
+    await peer.sees("l1:rank1", "running")
+    pids = [state.pid or 0 for state in peer.observed.processes]
+    assert all(lives(pid) for pid in pids)
+    os.kill(agent.pid, signal.SIGKILL)
+    await until(lambda: not any(lives(pid) for pid in pids), "the end of all engines")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_ends_in_order_when_asked(
+    peer: ControlPeer, agent: AgentProcess, number: signal.Signals
+) -> None:
+    await peer.ask(spec_of(SERVE))
+    engine = (await peer.sees("l1:rank0", "running")).pid or 0
+    os.kill(agent.pid, number)
+    code, said = await agent.end()
+    assert code == 0
+    assert "Traceback" not in said
+    assert not lives(engine)
+
+
+async def test_a_part_that_fails_takes_the_agent_down_loudly(
+    peer: ControlPeer, agent: AgentProcess
+) -> None:
+    await peer.ask(spec_of(SERVE), spec_of(SERVE, role="head", driver="faulty"))
+    code, said = await agent.end()
+    assert code == 1
+    assert "The agent failed and ends with its engines." in said
+    assert "a mistake in a driver" in said
+    pids = [state.pid or 0 for state in peer.observed.processes]
+    assert not any(lives(pid) for pid in pids)
+
+
+async def test_the_token_is_not_in_the_command_line_nor_in_the_log(
+    peer: ControlPeer, agent: AgentProcess
+) -> None:
+    await until(lambda: bool(peer.heard), "the link")
+    with open(f"/proc/{agent.pid}/cmdline") as command:
+        assert TOKEN not in command.read()
+    os.kill(agent.pid, signal.SIGTERM)
+    assert TOKEN not in (await agent.end())[1]
+
+
+async def test_a_wrong_call_is_one_clear_line() -> None:
+    for arguments, token, words in (
+        (["--server", "http://127.0.0.1:1"], None, "This node has no token"),
+        (["--server", "127.0.0.1:1"], TOKEN, "write it as http://host:8000"),
+        (["--server", "http://127.0.0.1:1", "--token-file", "/nowhere"], None, "/nowhere"),
+    ):
+        code, said = await (await AgentProcess.start(*arguments, token=token)).end()
+        assert code == 2
+        assert words in said
+        assert len(said.splitlines()) == 1

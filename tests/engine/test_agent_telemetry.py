@@ -1,0 +1,130 @@
+"""Readings: numbered, honest about what is missing, and never in the way of the link."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from engine.agent.engine_samples import ENGINE_METRICS, engine_samples, silent_samples
+from engine.agent.heads import Heads, HeadView
+from engine.agent.process import EngineProcess
+from engine.agent.supervisor import Supervisor
+from engine.agent.telemetry import TelemetryLoop
+from engine.protocol.stats import EngineStats, RankStats
+from monitoring.probes.base import ProbeRunner
+from monitoring.samples import Sample
+from tests.engine.agents import ScriptDriver, spec_of, until
+from tests.engine.control_peer import end
+
+
+def nothing() -> None: ...
+
+
+def telemetry() -> TelemetryLoop:
+    supervisor = Supervisor(nothing, {})
+    return TelemetryLoop(supervisor, Heads(supervisor, nothing))
+
+
+async def test_readings_are_numbered_and_name_what_they_read() -> None:
+    loop = telemetry()
+    running = asyncio.create_task(loop.run())
+    await until(lambda: len(loop.unsent) >= 2, "two readings")
+    await end(running)
+    assert [message.seq for message in loop.unsent][:2] == [0, 1]
+    for sample in loop.unsent[1].samples:
+        assert sample.source
+        assert (sample.value is None) == (sample.kind == "unavailable")
+        assert bool(sample.reason) == (sample.value is None)
+    metrics = {sample.metric for sample in loop.unsent[1].samples}
+    assert {"cpu_utilization_ratio", "memory_used_bytes", "power_watts"} <= metrics
+
+
+async def test_a_probe_that_hangs_costs_host_readings_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+
+    def hang(_: ProbeRunner) -> list[Sample]:
+        release.wait(30)
+        return []
+
+    monkeypatch.setattr(ProbeRunner, "read", hang)
+    monkeypatch.setattr("engine.agent.telemetry.PERIOD_SECONDS", 0.02)
+    loop = telemetry()
+    running = asyncio.create_task(loop.run())
+    await until(lambda: len(loop.unsent) >= 5, "messages in spite of the probe")
+    release.set()
+    await end(running)
+
+
+async def test_two_minutes_are_kept_and_the_oldest_given_up() -> None:
+    assert telemetry().unsent.maxlen == 120
+
+
+def test_absent_engine_values_carry_their_reason() -> None:
+    idle = EngineStats(
+        launch="l1", status="ready", ranks=[RankStats(rank=0, phase="idle", connected=False)]
+    )
+    samples = {(s.subject, s.metric): s for s in engine_samples(idle, stalled_for=0.0)}
+    tokens = samples["launch:l1", "generation_tokens_per_second"]
+    assert (tokens.value, tokens.kind) == (None, "unavailable")
+    assert tokens.reason == "Nothing was generated in the last second."
+    assert samples["launch:l1", "requests_running"].value == 0.0
+    step = samples["launch:l1:rank0", "step_seconds"]
+    assert step.reason == "The rank is not connected to its head."
+
+
+def test_a_silent_head_has_no_values() -> None:
+    samples = silent_samples("l1", "The head does not answer.")
+    assert len(samples) == len(ENGINE_METRICS)
+    assert {(s.value, s.reason) for s in samples} == {(None, "The head does not answer.")}
+
+
+def head_view() -> HeadView:
+    spec = spec_of("", role="head")
+    return HeadView(EngineProcess(spec, {"script": ScriptDriver()}, nothing))
+
+
+def test_counters_and_step_phases_are_no_news_but_status_is() -> None:
+    view = head_view()
+    assert not view.has_news()
+    rank = RankStats(rank=0, phase="idle", connected=True)
+    view.hear(EngineStats(launch="l1", status="ready", ranks=[rank]))
+    assert view.has_news()
+    busy = RankStats(rank=0, phase="step", connected=True, step=9)
+    view.hear(EngineStats(launch="l1", status="ready", ranks=[busy], steps=9, running=1))
+    assert not view.has_news()
+    view.hear(EngineStats(launch="l1", status="failed", detail="rank 0 is gone"))
+    assert view.has_news()
+
+
+def test_work_without_progress_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    view = head_view()
+    stuck = EngineStats(launch="l1", status="ready", running=1, steps=5)
+    view.hear(stuck)
+    now += 31.0
+    view.hear(stuck)
+    assert view.stalled_for == 31.0
+    report = view.reported()
+    assert report is not None
+    assert "no progress" in report.detail
+    view.hear(EngineStats(launch="l1", status="ready", running=1, steps=6))
+    assert view.stalled_for == 0.0
+
+
+def test_an_old_answer_is_marked_as_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    view = head_view()
+    view.hear(EngineStats(launch="l1", status="ready"))
+    assert view.has_news()
+    view.silence = "The head does not answer."
+    assert not view.has_news()
+    now += 6.0
+    assert view.has_news()
+    report = view.reported()
+    assert report is not None
+    assert report.detail == "The head does not answer."
