@@ -1,0 +1,42 @@
+"""What every page's frame needs: where one can go, and where one is."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+PLACES: tuple[tuple[str, str, str | Promise], ...] = (
+    ("overview", "overview", _("Overview")),
+    ("chat", "chat", _("Playground")),
+    ("deployments", "deployment", _("Deployments")),
+    ("models", "model", _("Models")),
+    ("nodes", "node", _("Nodes")),
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    url: str
+    icon: str
+    label: str | Promise
+    current: bool
+
+
+def _place(name: str, icon: str, label: str | Promise, path: str) -> Place | None:
+    try:
+        url = reverse(name)
+    except NoReverseMatch:
+        return None
+    current = path == url if url == "/" else path.startswith(url)
+    return Place(url, icon, label, current)
+
+
+def frame(request: HttpRequest) -> dict[str, object]:
+    places = (_place(*place, request.path) for place in PLACES)
+    return {
+        "navigation": [place for place in places if place],
+        "tandem_version": settings.VERSION,
+    }

@@ -1,0 +1,119 @@
+"""What every page draws: icons, status badges, honest absence, times and large numbers."""
+
+from datetime import datetime
+
+from django import template
+from django.templatetags.static import static
+from django.utils.formats import number_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+register = template.Library()
+
+TONES: dict[str, tuple[str, str]] = {
+    "online": ("ok", "ok"),
+    "ready": ("ok", "ok"),
+    "done": ("ok", "ok"),
+    "pending": ("quiet", "wait"),
+    "queued": ("quiet", "wait"),
+    "waiting": ("quiet", "wait"),
+    "stopped": ("quiet", "off"),
+    "cancelled": ("quiet", "off"),
+    "exited": ("quiet", "off"),
+    "skipped": ("quiet", "skip"),
+    "starting": ("busy", "spin"),
+    "loading": ("busy", "spin"),
+    "running": ("busy", "spin"),
+    "restarting": ("busy", "spin"),
+    "stopping": ("busy", "spin"),
+    "streaming": ("busy", "spin"),
+    "offline": ("bad", "bad"),
+    "failed": ("bad", "bad"),
+    "info": ("quiet", "info"),
+    "warning": ("warn", "warn"),
+    "error": ("bad", "bad"),
+}
+"""Status value -> (tone, icon): a badge never speaks by colour alone."""
+
+SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"))
+
+
+@register.simple_tag
+def icon(name: str, css: str = "") -> SafeString:
+    return format_html(
+        '<svg class="icon {}" aria-hidden="true"><use href="{}#{}"></use></svg>',
+        css,
+        static("icons.svg"),
+        name,
+    )
+
+
+@register.simple_tag
+def badge(status: str, label: str) -> SafeString:
+    tone, symbol = TONES.get(status, ("quiet", "info"))
+    spin = "spin" if symbol == "spin" else ""
+    return format_html(
+        '<span class="badge badge-{}" data-status="{}">{}{}</span>',
+        tone,
+        status,
+        icon(symbol, spin),
+        label,
+    )
+
+
+@register.simple_tag
+def absent(reason: str = "") -> SafeString:
+    """A value nobody knows is a dash with its reason, never a zero."""
+    why = reason or _("Not known yet")
+    return format_html(
+        '<span class="absent" title="{}">—<span class="visually-hidden"> {}</span></span>', why, why
+    )
+
+
+@register.simple_tag
+def moment(at: datetime | None, mode: str = "ago", reason: str = "") -> SafeString:
+    """`mode`: ago ("3 minutes ago"), elapsed or left (a duration that moves), clock."""
+    if at is None:
+        return absent(reason)
+    return format_html(
+        '<live-time datetime="{}" mode="{}">{}</live-time>',
+        at.isoformat(),
+        mode,
+        at.strftime("%Y-%m-%d %H:%M:%S UTC"),
+    )
+
+
+@register.simple_tag
+def duration(start: datetime | None, end: datetime | None, reason: str = "") -> SafeString | str:
+    if start is None:
+        return absent(reason)
+    if end is None:
+        return moment(start, "elapsed")
+    return seconds((end - start).total_seconds())
+
+
+@register.filter
+def seconds(value: float) -> str:
+    if value < 60:
+        return _("%(value)s s") % {"value": number_format(value, 1)}
+    minutes, rest = divmod(round(value), 60)
+    return _("%(minutes)s min %(seconds)s s") % {"minutes": minutes, "seconds": rest}
+
+
+@register.filter
+def compact(value: int | None) -> SafeString | str:
+    """1 234 567 -> 1.2M, the way model sizes are spoken of."""
+    if value is None:
+        return absent()
+    for scale, letter in SCALES:
+        if abs(value) >= scale:
+            digits = 0 if value % scale == 0 or value >= 100 * scale else 1
+            return f"{number_format(value / scale, digits)}{letter}"
+    return number_format(value)
+
+
+@register.filter
+def percent(value: float | None) -> SafeString | str:
+    """A ratio 0..1 as whole percent."""
+    return absent() if value is None else f"{round(value * 100)}%"

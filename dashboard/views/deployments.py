@@ -1,0 +1,10 @@
+"""Deployments."""
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+
+@login_required
+def deployments(request: HttpRequest) -> HttpResponse:
+    return render(request, "deployments/list.html")
