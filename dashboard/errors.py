@@ -1,8 +1,18 @@
 """Errors shown to a person. The message is a translated sentence; the cause goes to the log."""
 
+from dashboard.sentences import Sentence
+
 
 class TandemError(Exception):
     """Something Tandem refuses or cannot do, said to the person in one sentence."""
+
+    def __init__(self, sentence: Sentence | str) -> None:
+        super().__init__(sentence)
+        self.sentence = Sentence.of(sentence)
+
+    def __str__(self) -> str:
+        """In the language of whoever is being told."""
+        return str(self.sentence)
 
 
 class StatusConflict(TandemError):

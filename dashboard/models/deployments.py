@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.choices import DeploymentStatus, RankStatus, ReplicaStatus
 from dashboard.models.catalog import Model
 from dashboard.models.fleet import Node
+from dashboard.sentences import SentenceField
 from engine.config import EngineConfig, ParallelPlan
 
 DTYPE_CHOICES = [("fp32", _("fp32 (reference)")), ("int8", _("int8 weights and activations"))]
@@ -60,12 +61,14 @@ class Deployment(models.Model):
         default=DeploymentStatus.STOPPED,
         editable=False,
     )
-    reason = models.TextField(_("reason"), blank=True, editable=False)
+    reason = SentenceField(_("reason"), blank=True, editable=False)
     generation = models.PositiveBigIntegerField(default=0, editable=False)
     restarts = models.PositiveIntegerField(_("restarts"), default=0, editable=False)
     created = models.DateTimeField(_("created"), auto_now_add=True)
     changed = models.DateTimeField(_("changed"), auto_now=True)
     ready_at = models.DateTimeField(_("ready since"), null=True, blank=True, editable=False)
+    down_since = models.DateTimeField(null=True, editable=False)
+    """When the failure began that automatic restarts are still working on."""
 
     class Meta:
         ordering = ["name"]
@@ -111,11 +114,15 @@ class Replica(models.Model):
     status = models.CharField(
         max_length=20, choices=ReplicaStatus.choices, default=ReplicaStatus.STARTING
     )
-    reason = models.TextField(blank=True)
+    reason = SentenceField(blank=True)
+    head_status = models.CharField(
+        max_length=20, choices=RankStatus.choices, default=RankStatus.WAITING
+    )
     head_pid = models.PositiveIntegerField(null=True)
     created = models.DateTimeField(auto_now_add=True)
     ready_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
+    """When it failed or was stopped; its last processes may end a little later."""
 
     class Meta:
         ordering = ["-created"]
@@ -148,7 +155,7 @@ class Rank(models.Model):
     tp_rank = models.PositiveSmallIntegerField()
     node = models.ForeignKey(Node, models.PROTECT, related_name="ranks")
     status = models.CharField(max_length=20, choices=RankStatus.choices, default=RankStatus.WAITING)
-    detail = models.TextField(blank=True)
+    detail = SentenceField(blank=True)
     progress = models.FloatField(null=True)
     pid = models.PositiveIntegerField(null=True)
     exit_code = models.IntegerField(null=True)

@@ -8,6 +8,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.choices import NodeStatus
+from dashboard.sentences import SentenceField
 from engine.protocol.agent import Inventory
 
 
@@ -25,15 +26,19 @@ class Node(models.Model):
     )
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
     status = models.CharField(
-        _("status"), max_length=20, choices=NodeStatus.choices, default=NodeStatus.PENDING
+        _("status"),
+        max_length=20,
+        choices=NodeStatus.choices,
+        default=NodeStatus.PENDING,
+        editable=False,
     )
-    reason = models.TextField(_("reason"), blank=True)
+    reason = SentenceField(_("reason"), blank=True, editable=False)
     schedulable = models.BooleanField(
         _("takes new ranks"), default=True, help_text=_("Off: nothing new is placed here.")
     )
-    inventory = models.JSONField(_("inventory"), null=True, blank=True)
-    last_seen = models.DateTimeField(_("last seen"), null=True, blank=True)
-    connected_at = models.DateTimeField(_("connected"), null=True, blank=True)
+    inventory = models.JSONField(_("inventory"), null=True, blank=True, editable=False)
+    last_seen = models.DateTimeField(_("last seen"), null=True, blank=True, editable=False)
+    connected_at = models.DateTimeField(_("connected"), null=True, blank=True, editable=False)
     connection = models.CharField(max_length=64, blank=True, editable=False)
     desired_generation = models.PositiveBigIntegerField(default=0, editable=False)
     observed_generation = models.PositiveBigIntegerField(default=0, editable=False)

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.choices import EventLevel, JobKind, JobStatus, StepStatus
 from dashboard.models.deployments import Deployment, Replica
 from dashboard.models.fleet import Node
+from dashboard.sentences import Sentence, SentenceField
 
 
 class Event(models.Model):
@@ -31,7 +32,7 @@ class Event(models.Model):
     @property
     def text(self) -> str:
         """In the reader's language."""
-        return gettext(self.message) % self.params
+        return str(Sentence.unpack(self.message, self.params))
 
 
 class Job(models.Model):
@@ -44,14 +45,20 @@ class Job(models.Model):
     status = models.CharField(max_length=20, choices=JobStatus.choices, default=JobStatus.QUEUED)
     automatic = models.BooleanField(default=False)
     by = models.CharField(max_length=150, blank=True)
-    reason = models.TextField(blank=True)
+    reason = SentenceField(blank=True)
     state = models.JSONField(default=dict)
     """What finished steps left for later ones; never a secret."""
     created = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     touched_at = models.DateTimeField(null=True)
-    """Last sign of life from the worker; a stale one lets another worker take over."""
+    """Last sign of life from the worker."""
+    due_at = models.DateTimeField(null=True)
+    """When a worker should look at it next; well past that, the message or the worker was lost."""
+    ticket = models.PositiveIntegerField(default=0)
+    """Number of the one queued message that may advance the job; all others are void."""
+    resumes = models.PositiveSmallIntegerField(default=0)
+    """How often in a row it had to be picked up again without getting a step done."""
 
     class Meta:
         ordering = ["-created", "-pk"]
@@ -67,7 +74,7 @@ class JobStep(models.Model):
     title = models.CharField(max_length=200)
     """English template, translated when it is shown."""
     status = models.CharField(max_length=20, choices=StepStatus.choices, default=StepStatus.PENDING)
-    detail = models.TextField(blank=True)
+    detail = SentenceField(blank=True)
     started_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

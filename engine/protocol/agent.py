@@ -50,6 +50,8 @@ class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     exit_code: int | None = None
     """Negative: killed by that signal."""
+    asked: bool = False
+    """It ends, or ended, because the desired state no longer has it."""
     reason: str = ""
     """Why it exited, as a sentence, with the last words of its log when there are any."""
     started_at: float = 0.0
