@@ -5,12 +5,21 @@ import os
 import sys
 
 
-def main() -> None:
+def main() -> int:
+    if sys.argv[1:2] == ["up"]:  # It makes the servers that Django's settings ask for.
+        from dashboard.up import main as up
+
+        return up(sys.argv[2:])
+
+    from dashboard.up.servers import use_running_servers
+
+    use_running_servers()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

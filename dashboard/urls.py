@@ -5,6 +5,7 @@ from django.urls import include, path
 from django.views.i18n import JavaScriptCatalog
 
 urlpatterns = [
+    path("", include("dashboard.health")),
     path("", include("dashboard.views.urls")),
     path("", include("dashboard.gateway.urls")),
     path("admin/", admin.site.urls),

@@ -41,17 +41,28 @@ class EmbeddedPostgres:
     def url(self, database: str = "tandem") -> str:
         return f"postgresql://postgres@/{database}?host={self._socket_dir()}"
 
-    def start(self, seconds: float = 60) -> str:
-        """Start (creating the cluster and database on first use) and return the URL."""
+    def start(self) -> str:
+        """Start, wait until it answers, and return the URL."""
+        self.begin()
+        self.wait_ready()
+        return self.url()
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        """Start without waiting, creating the cluster on first use."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self._stop_leftover()
         if not (self.data / "PG_VERSION").exists():
             self._create_cluster()
         self._open_paths()
         self.process = self._spawn()
+        return self.process
+
+    def wait_ready(self, seconds: float = 60) -> None:
+        """Until it answers and our database exists; raises EmbeddedError."""
+        if self.process is None:
+            raise EmbeddedError("The embedded Postgres has not been started.")
         wait_until(self._answers, self.process, self.log, "The embedded Postgres", seconds)
         self._ensure_database()
-        return self.url()
 
     def stop(self, seconds: float = 20) -> None:
         if self.process is not None:

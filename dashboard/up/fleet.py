@@ -1,0 +1,85 @@
+"""The command lines of Tandem's own processes on this machine."""
+
+import os
+from collections.abc import Mapping
+
+from dashboard.up.child import Program, python_program
+from dashboard.up.options import Options
+
+SECRETS_FOR_NOBODY = ("TANDEM_ADMIN_PASSWORD",)
+SECRETS_FOR_THE_PANEL = ("DATABASE_URL", "REDIS_URL", "TANDEM_SECRET_KEY")
+
+
+def web(options: Options) -> Program:
+    return _panel(
+        "web",
+        options,
+        "uvicorn",
+        "dashboard.asgi:application",
+        f"--host={options.host}",
+        f"--port={options.port}",
+        "--no-access-log",
+        "--timeout-graceful-shutdown=3",
+        "--ws-ping-interval=20",
+    )
+
+
+def worker(options: Options) -> Program:
+    """Threads, not processes: jobs wait for engines and hardly compute."""
+    return _panel(
+        "worker",
+        options,
+        "celery",
+        "--app=dashboard.celery",
+        "worker",
+        "--pool=threads",
+        "--concurrency=4",
+        "--loglevel=INFO",
+        "--without-gossip",
+        "--without-mingle",
+    )
+
+
+def beat(options: Options) -> Program:
+    return _panel(
+        "beat",
+        options,
+        "celery",
+        "--app=dashboard.celery",
+        "beat",
+        "--loglevel=INFO",
+        "--pidfile=",
+    )
+
+
+def agent(options: Options, node: str, address: str, token: str) -> Program:
+    """An agent knows its own token and none of the panel's secrets."""
+    inherited = _environment(without=(*SECRETS_FOR_NOBODY, *SECRETS_FOR_THE_PANEL))
+    arguments = ["-m", "engine.agent", f"--server={options.url}", f"--address={address}"]
+    return python_program(
+        node,
+        arguments,
+        options.logs / f"{node}.log",
+        options.base,
+        {**inherited, "TANDEM_NODE_TOKEN": token},
+        stop_seconds=15,
+    )
+
+
+def _panel(name: str, options: Options, module: str, *arguments: str) -> Program:
+    return python_program(
+        name,
+        ["-m", module, *arguments],
+        options.logs / f"{name}.log",
+        options.base,
+        {
+            **_environment(without=SECRETS_FOR_NOBODY),
+            "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+            "TANDEM_STATE_DIR": str(options.state),
+        },
+    )
+
+
+def _environment(without: tuple[str, ...]) -> Mapping[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in without}
+    return inherited | {"PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,180 @@
+"""What `up` does to the panel's own data, with Django inside this process."""
+
+import logging
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import django
+
+if TYPE_CHECKING:
+    from dashboard.models import Deployment
+
+ADMIN = "admin"
+FIRST_DEPLOYMENT = "smollm2"
+NODES = {"node-a": "127.0.0.1", "node-b": "127.0.0.2"}
+FAST_INT8 = frozenset({"avx512_vnni", "amx_int8"})
+"""Without one of these, int8 products run slower than fp32 ones, so fp32 is the better start."""
+
+
+def load_django(log: Path) -> None:
+    """Needs the servers' addresses in the environment. Log records go to a file, not the screen."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    django.setup()
+    handler = logging.FileHandler(log, mode="w")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().handlers = [handler]
+
+
+def migrate(progress: Callable[[str], None]) -> bool:
+    """Bring the tables up to date; False when they were already."""
+    from django.core.management import call_command
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if not plan:
+        return False
+    call_command("migrate", interactive=False, stdout=_AppliedCounter(len(plan), progress))
+    return True
+
+
+class _AppliedCounter:
+    """Reads the migrate command's output for how far it is."""
+
+    def __init__(self, total: int, progress: Callable[[str], None]) -> None:
+        self._total = total
+        self._progress = progress
+        self._applied = 0
+
+    def write(self, text: str) -> None:
+        if "Applying " in text:
+            self._applied += 1
+            self._progress(f"{self._applied} of {self._total}")
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    def isatty(self) -> bool:
+        return False
+
+
+def ensure_admin(wanted: str) -> str:
+    """The `wanted` password, or one made up for the first start; returns a made-up one, else ""."""
+    from django.contrib.auth import get_user_model
+
+    users = get_user_model().objects
+    user = users.filter(username=ADMIN).first()
+    if user is None:
+        password = wanted or secrets.token_urlsafe(12)
+        users.create_superuser(username=ADMIN, email="", password=password)
+        return "" if wanted else password
+    if wanted and not user.check_password(wanted):
+        user.set_password(wanted)
+        user.save(update_fields=["password"])
+    return ""
+
+
+def node_tokens() -> dict[str, str]:
+    """A fresh token for each local node; the agents of an earlier `up` can no longer sign in."""
+    from dashboard import lifecycle
+    from dashboard.models import Node
+
+    tokens = {}
+    for name, address in NODES.items():
+        node = Node.objects.filter(name=name).first()
+        if node is None:
+            _, tokens[name] = lifecycle.create_node(name, address)
+        else:
+            node.address = address
+            tokens[name] = node.issue_token()
+            node.save(update_fields=["address", "token_hash"])
+    return tokens
+
+
+def catalogue_is_empty() -> bool:
+    from dashboard.models import Model
+
+    return not Model.objects.exists()
+
+
+def import_and_deploy() -> None:
+    """The bundled model, deployed over both local nodes; all of it or nothing."""
+    from django.db import transaction
+
+    from dashboard import catalogue, lifecycle
+    from dashboard.models import Deployment
+
+    with transaction.atomic():
+        model = catalogue.import_model(catalogue.bundled_model_path())
+        deployment = Deployment.objects.create(
+            name=FIRST_DEPLOYMENT, model=model, tp=len(NODES), pp=1, dtype=best_dtype()
+        )
+        lifecycle.request_deploy(deployment, by=ADMIN)
+
+
+def best_dtype() -> str:
+    from engine.agent.inventory import take_inventory
+
+    return "int8" if FAST_INT8 & set(take_inventory("").instruction_sets) else "fp32"
+
+
+def wanted_names() -> list[str]:
+    from dashboard.models import Deployment
+
+    return list(Deployment.objects.filter(wanted=True).values_list("name", flat=True))
+
+
+def nodes_online() -> bool:
+    from dashboard.choices import NodeStatus
+    from dashboard.models import Node
+
+    return not Node.objects.filter(name__in=NODES).exclude(status=NodeStatus.ONLINE).exists()
+
+
+def resume() -> None:
+    """A new `up` means that every engine has gone: start the wanted deployments again at once."""
+    from dashboard import lifecycle
+
+    lifecycle.resume_wanted()
+
+
+class DeploymentState(NamedTuple):
+    starting: bool
+    ready: bool
+    progress: str
+    reason: str
+
+
+def deployment_state(name: str) -> DeploymentState:
+    from dashboard.choices import DeploymentStatus
+    from dashboard.models import Deployment
+
+    deployment = Deployment.objects.filter(name=name).first()
+    if deployment is None or not deployment.wanted:
+        return DeploymentState(False, False, "", "it is no longer wanted")
+    busy = (DeploymentStatus.STARTING, DeploymentStatus.RESTARTING)
+    return DeploymentState(
+        starting=deployment.status in busy,
+        ready=deployment.status == DeploymentStatus.READY,
+        progress=_progress(deployment),
+        reason=str(deployment.reason) or deployment.get_status_display(),
+    )
+
+
+def _progress(deployment: "Deployment") -> str:
+    """`over node-a and node-b (tp=2): rank 0 loading 63 %, rank 1 ready`."""
+    replica = deployment.live_replica
+    ranks = list(replica.ranks.select_related("node")) if replica else []
+    if not ranks:
+        return ""
+    nodes = " and ".join(dict.fromkeys(rank.node.name for rank in ranks))
+    plan = f"tp={deployment.tp}" + (f", pp={deployment.pp}" if deployment.pp > 1 else "")
+    return f"over {nodes} ({plan}): " + ", ".join(
+        f"rank {rank.rank} {rank.status}"
+        + (f" {rank.progress * 100:.0f} %" if rank.progress is not None else "")
+        for rank in ranks
+    )
