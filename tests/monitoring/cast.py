@@ -1,0 +1,66 @@
+"""Nodes and samples that the telemetry tests share."""
+
+import time
+
+from dashboard.models import Node
+from monitoring.samples import (
+    CPU_UTILIZATION,
+    GPU_UTILIZATION,
+    MEMORY_TOTAL,
+    MEMORY_USED,
+    STEP_SECONDS,
+    TIME_TO_FIRST_TOKEN,
+    TOKENS_PER_SECOND,
+    Sample,
+    measured,
+    unavailable,
+)
+
+NO_GPU = "No supported accelerator was found."
+NOTHING_GENERATED = "Nothing was generated in the last second."
+
+
+def make_node(name: str = "box-1") -> Node:
+    node = Node(name=name, address="127.0.0.1")
+    node.issue_token()
+    node.save()
+    return node
+
+
+def node_samples(cpu: float = 0.25) -> list[Sample]:
+    return [
+        measured(CPU_UTILIZATION, cpu, source="host: /proc/stat", scope="host"),
+        measured(MEMORY_USED, 8e9, source="host: /proc/meminfo", scope="host"),
+        measured(MEMORY_TOTAL, 16e9, source="host: /proc/meminfo", scope="host"),
+        unavailable(GPU_UTILIZATION, NO_GPU, source="accelerator: /dev", scope="accelerator"),
+    ]
+
+
+def engine_samples(launch: str, rate: float | None = 40.0) -> list[Sample]:
+    """What a head says about its engine and two ranks."""
+    subject = f"launch:{launch}"
+    speed = (
+        unavailable(
+            TOKENS_PER_SECOND, NOTHING_GENERATED, source="engine", scope="engine", subject=subject
+        )
+        if rate is None
+        else measured(TOKENS_PER_SECOND, rate, source="engine", scope="engine", subject=subject)
+    )
+    return [
+        speed,
+        measured(TIME_TO_FIRST_TOKEN, 0.12, source="engine", scope="engine", subject=subject),
+        *(
+            measured(
+                STEP_SECONDS,
+                0.02 + rank / 100,
+                source="engine",
+                scope="engine",
+                subject=f"{subject}:rank{rank}",
+            )
+            for rank in range(2)
+        ),
+    ]
+
+
+def now() -> float:
+    return time.time()
