@@ -4,6 +4,11 @@ Every error carries one sentence for a person (`str(error)`); the cause travels 
 """
 
 
+def gettext_noop(text: str) -> str:
+    """Marks a fixed sentence for translation; whoever shows it looks its translation up."""
+    return text
+
+
 class EngineError(Exception):
     """Something the engine refuses or cannot do; the message is a sentence for a person."""
 

@@ -10,6 +10,7 @@ import msgspec
 
 import engine
 from engine.drivers.base import Command, NoAnswer
+from engine.errors import gettext_noop
 from engine.protocol.launch import ProcessSpec, encode_spec
 from engine.protocol.stats import EngineStats
 
@@ -59,9 +60,11 @@ class EmbeddedDriver:
                     raise NoAnswer(f"The head answered /stats with status {answer.status}.")
                 stats = msgspec.json.decode(await answer.read(), type=EngineStats)
         except TimeoutError as error:
-            raise NoAnswer("The head took longer than 2 s to answer /stats.") from error
+            raise NoAnswer(
+                gettext_noop("The head took longer than 2 s to answer /stats.")
+            ) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise NoAnswer("The head does not answer.") from error
+            raise NoAnswer(gettext_noop("The head does not answer.")) from error
         except msgspec.MsgspecError as error:
             raise NoAnswer(f"The head's /stats cannot be read: {error}.") from error
         if stats.launch != spec.launch:

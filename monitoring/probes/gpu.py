@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from monitoring.samples import GPU_UTILIZATION, Metric, Sample, Scope, unavailable
+from monitoring.samples import GPU_UTILIZATION, Metric, Sample, Scope, gettext_noop, unavailable
 
 DEVICES = ("nvidia0", "kfd", "davinci0")
 """NVIDIA, AMD and Ascend device nodes."""
@@ -20,8 +20,8 @@ class GpuProbe:
     def read(self) -> list[Sample]:
         found = any((self._devices / name).exists() for name in DEVICES)
         reason = (
-            "Accelerator readings come with the telemetry release."
+            gettext_noop("Accelerator readings come with the telemetry release.")
             if found
-            else "No supported accelerator was found."
+            else gettext_noop("No supported accelerator was found.")
         )
         return [unavailable(GPU_UTILIZATION, reason, source=self.name, scope=self.scope)]

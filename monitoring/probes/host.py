@@ -15,9 +15,13 @@ from monitoring.samples import (
     Metric,
     Sample,
     Scope,
+    gettext_noop,
     measured,
     unavailable,
 )
+
+NO_SENSOR = gettext_noop("This machine shows no temperature sensor.")
+NO_FAN = gettext_noop("This machine shows no fan.")
 
 
 class CpuProbe:
@@ -33,7 +37,7 @@ class CpuProbe:
     def read(self) -> list[Sample]:
         (busy, total), (last_busy, last_total) = _cpu_seconds(), self._last
         if total <= last_total:
-            reason = "No processor time has been counted since the previous reading."
+            reason = gettext_noop("No processor time has been counted since the previous reading.")
             return [unavailable(CPU_UTILIZATION, reason, source=self.name, scope=self.scope)]
         self._last = busy, total
         ratio = min(1.0, max(0.0, (busy - last_busy) / (total - last_total)))
@@ -76,7 +80,7 @@ class NetworkProbe:
         links = psutil.net_io_counters(pernic=True, nowrap=True)
         outward = [counters for name, counters in links.items() if name != "lo"]
         if not outward:
-            reason = "This machine has no network interface but loopback."
+            reason = gettext_noop("This machine has no network interface but loopback.")
             return [
                 unavailable(metric, reason, source=self.name, scope=self.scope)
                 for metric in self.metrics
@@ -98,11 +102,13 @@ class ThermalProbe:
 
     def read(self) -> list[Sample]:
         return [
-            self._highest(TEMPERATURE, psutil.sensors_temperatures(), "temperature sensor"),
-            self._highest(FAN_SPEED, psutil.sensors_fans(), "fan"),
+            self._highest(TEMPERATURE, psutil.sensors_temperatures(), NO_SENSOR),
+            self._highest(FAN_SPEED, psutil.sensors_fans(), NO_FAN),
         ]
 
-    def _highest(self, metric: Metric, chips: Mapping[str, Sequence[object]], what: str) -> Sample:
+    def _highest(
+        self, metric: Metric, chips: Mapping[str, Sequence[object]], absent: str
+    ) -> Sample:
         """A reading the driver could not take is None in psutil; it is no zero."""
         values = [
             float(value)
@@ -111,6 +117,5 @@ class ThermalProbe:
             if (value := getattr(sensor, "current", None)) is not None
         ]
         if not values:
-            reason = f"This machine shows no {what}."
-            return unavailable(metric, reason, source=self.name, scope=self.scope)
+            return unavailable(metric, absent, source=self.name, scope=self.scope)
         return measured(metric, max(values), source=self.name, scope=self.scope)

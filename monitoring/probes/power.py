@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from monitoring.samples import POWER, Metric, Sample, Scope, measured, unavailable
+from monitoring.samples import POWER, Metric, Sample, Scope, gettext_noop, measured, unavailable
 
 
 class RaplProbe:
@@ -30,15 +30,23 @@ class RaplProbe:
     def read(self) -> list[Sample]:
         packages = self._packages()
         if not packages:
-            return [self._absent("This machine's kernel offers no RAPL energy counters.")]
+            return [
+                self._absent(gettext_noop("This machine's kernel offers no RAPL energy counters."))
+            ]
         try:
             counters = {package: _number(package / "energy_uj") for package in packages}
         except PermissionError:
-            return [self._absent("The energy counters may only be read by root on this machine.")]
+            return [
+                self._absent(
+                    gettext_noop("The energy counters may only be read by root on this machine.")
+                )
+            ]
         now, last = self._clock(), self._last
         self._last = now, counters
         if last is None or last[1].keys() != counters.keys() or now <= last[0]:
-            return [self._absent("Power needs a second reading of the energy counters.")]
+            return [
+                self._absent(gettext_noop("Power needs a second reading of the energy counters."))
+            ]
         joules = sum(
             _used(package, last[1][package], now_uj) for package, now_uj in counters.items()
         )

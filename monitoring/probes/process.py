@@ -10,6 +10,7 @@ from monitoring.samples import (
     Metric,
     Sample,
     Scope,
+    gettext_noop,
     measured,
     unavailable,
 )
@@ -36,9 +37,9 @@ class ProcessProbe:
         try:
             return self._measure(subject, pid)
         except psutil.NoSuchProcess:
-            return self._absent(subject, self.metrics, "The process has ended.")
+            return self._absent(subject, self.metrics, gettext_noop("The process has ended."))
         except psutil.AccessDenied:
-            reason = "This agent may not read the process."
+            reason = gettext_noop("This agent may not read the process.")
             return self._absent(subject, self.metrics, reason)
 
     def _measure(self, subject: str, pid: int) -> list[Sample]:
@@ -49,7 +50,7 @@ class ProcessProbe:
         memory = float(process.memory_info().rss)
         held = measured(PROCESS_MEMORY, memory, source=self.name, scope=self.scope, subject=subject)
         if first:  # psutil answers 0.0 when it has nothing to compare with.
-            reason = "A process's share needs a second reading."
+            reason = gettext_noop("A process's share needs a second reading.")
             return [*self._absent(subject, (PROCESS_CPU,), reason), held]
         busy = measured(
             PROCESS_CPU, percent / 100, source=self.name, scope=self.scope, subject=subject

@@ -75,7 +75,7 @@ async def test_a_killed_process_is_reported_with_its_signal(bench: Bench) -> Non
     assert bench.state().status == "running"
     os.kill(pid, signal.SIGKILL)
     state = await bench.exited()
-    assert state.exit_code == -9
+    assert (state.exit_code, state.asked) == (-9, False)
     assert state.reason == "It was killed by signal 9 (SIGKILL)."
     assert bench.supervisor.processes, "it stays in the report while it is asked for"
     bench.ask()
@@ -108,6 +108,7 @@ async def test_stop_asks_first(bench: Bench) -> None:
     await until(lambda: not bench.supervisor.processes, "the stop")
     assert process.state().log_tail == ["serving", "goodbye"]
     assert process.state().reason == "Stopped as asked (exit code 0)."
+    assert process.state().asked
 
 
 async def test_a_process_that_will_not_stop_is_killed(bench: Bench) -> None:

@@ -75,6 +75,16 @@ def test_absent_engine_values_carry_their_reason() -> None:
     assert step.reason == "The rank is not connected to its head."
 
 
+def test_the_share_of_waiting_for_others_is_derived() -> None:
+    rank = RankStats(
+        rank=1, phase="step", connected=True, step_seconds=0.02, communicate_seconds=0.005
+    )
+    stats = EngineStats(launch="l1", status="ready", ranks=[rank])
+    samples = {(s.subject, s.metric): s for s in engine_samples(stats, stalled_for=0.0)}
+    share = samples["launch:l1:rank1", "communicate_ratio"]
+    assert (share.value, share.kind) == (0.25, "derived")
+
+
 def test_a_silent_head_has_no_values() -> None:
     samples = silent_samples("l1", "The head does not answer.")
     assert len(samples) == len(ENGINE_METRICS)
