@@ -59,7 +59,7 @@ class Correspondent(Protocol):
 
 
 class Backoff:
-    """Doubling delays with jitter, so that a fleet does not come back in one wave."""
+    """Growing delays with jitter, so that a fleet does not come back in one wave."""
 
     def __init__(self, jitter: random.Random | None = None) -> None:
         self._jitter = jitter or random.Random()
@@ -69,7 +69,7 @@ class Backoff:
         self._delay = FIRST_DELAY
 
     def next(self) -> float:
-        delay, self._delay = self._delay, min(MOST_DELAY, self._delay * 2)
+        delay, self._delay = self._delay, min(MOST_DELAY, self._delay * 1.5)
         return delay * self._jitter.uniform(0.5, 1.0)
 
     def refused(self) -> float:

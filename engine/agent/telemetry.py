@@ -36,6 +36,7 @@ class TelemetryLoop:
         self._targets: Mapping[str, int] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="probes")
         self._reading: asyncio.Future[list[Sample]] | None = None
+        self._late = False
         self._runner = ProbeRunner(
             [
                 CpuProbe(),
@@ -70,8 +71,11 @@ class TelemetryLoop:
             self._reading = loop.run_in_executor(self._thread, self._runner.read)
         done, _ = await asyncio.wait({self._reading}, timeout=PERIOD_SECONDS)
         if not done:
-            log.warning("The hardware probes take longer than %g s.", PERIOD_SECONDS)
+            if not self._late:
+                log.warning("The hardware probes take longer than %g s.", PERIOD_SECONDS)
+            self._late = True
             return []
+        self._late = False
         reading, self._reading = self._reading, None
         return reading.result()
 
