@@ -71,16 +71,17 @@ class EmbeddedPostgres:
     def _socket_dir(self) -> Path:
         if len(str(self.data)) < MAX_SOCKET_PATH - len(".s.PGSQL.5432"):
             return self.data
-        folder = socket_dir(self.state, suffix="-pg")
-        if self._account:
-            os.chown(folder, self._account.pw_uid, self._account.pw_gid)
-        return folder
+        owner = self._account.pw_uid if self._account else None
+        return socket_dir(self.state, suffix="-pg", owner=owner)
 
     def _create_cluster(self) -> None:
-        shutil.rmtree(self.data, ignore_errors=True)
-        self.data.mkdir(mode=0o700, parents=True)
+        """Made beside and moved into place, so that a cluster that exists is a whole one."""
+        new = self.data.with_name("postgres.new")
+        for folder in (new, self.data):
+            shutil.rmtree(folder, ignore_errors=True)
+        new.mkdir(mode=0o700, parents=True)
         if self._account:
-            os.chown(self.data, self._account.pw_uid, self._account.pw_gid)
+            os.chown(new, self._account.pw_uid, self._account.pw_gid)
         self._open_paths()
         command = [
             str(_binaries() / "initdb"),
@@ -90,7 +91,7 @@ class EmbeddedPostgres:
             "--username=postgres",
             "--no-sync",
             "-D",
-            str(self.data),
+            str(new),
         ]
         done = subprocess.run(
             command,
@@ -101,10 +102,12 @@ class EmbeddedPostgres:
             user=self._account and self._account.pw_uid,
             group=self._account and self._account.pw_gid,
             extra_groups=[] if self._account else None,
+            preexec_fn=die_with_parent(signal.SIGKILL),
         )
         if done.returncode:
-            shutil.rmtree(self.data, ignore_errors=True)
+            shutil.rmtree(new, ignore_errors=True)
             raise EmbeddedError(f"initdb failed: {done.stderr.decode(errors='replace').strip()}")
+        new.rename(self.data)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         settings = {
@@ -187,10 +190,14 @@ def _system_account() -> pwd.struct_passwd:
     try:
         return pwd.getpwnam(SYSTEM_USER)
     except KeyError:
-        shell = "/usr/sbin/nologin"
-        subprocess.run(
-            ["useradd", "--system", "--no-create-home", "--shell", shell, SYSTEM_USER],
-            check=True,
-            timeout=30,
-        )
+        options = ("--system", "--no-create-home", "--shell", "/usr/sbin/nologin")
+        try:
+            subprocess.run(
+                ["useradd", *options, SYSTEM_USER], check=True, capture_output=True, timeout=30
+            )
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise EmbeddedError(
+                f"Postgres does not run as root, and the account {SYSTEM_USER} cannot be made: "
+                "run Tandem as an ordinary user, or set DATABASE_URL."
+            ) from error
         return pwd.getpwnam(SYSTEM_USER)

@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -28,15 +29,22 @@ def die_with_parent(signum: signal.Signals) -> Callable[[], None]:
     return lambda: libc.prctl(_PR_SET_PDEATHSIG, signum) and None
 
 
-def socket_dir(state: Path, suffix: str = "") -> Path:
-    """`state`/run, or a short private folder elsewhere when that path is too long for a socket."""
+def socket_dir(state: Path, suffix: str = "", owner: int | None = None) -> Path:
+    """`state`/run, or a short private folder elsewhere when that path is too long for a socket.
+
+    It belongs to us, or to `owner`. Raises EmbeddedError when somebody else made it.
+    """
     folder = state / f"run{suffix}"
     if len(str(folder)) > MAX_SOCKET_PATH - len("/valkey.sock"):
         digest = hashlib.sha256(str(state).encode()).hexdigest()[:12]
         folder = Path(tempfile.gettempdir()) / f"tandem-{os.getuid()}-{digest}{suffix}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if os.getuid() not in (0, folder.stat().st_uid):
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.getuid(), owner):
         raise EmbeddedError(f"{folder} belongs to another user; remove it or set TANDEM_STATE_DIR.")
+    if owner is not None:
+        os.chown(folder, owner, -1)
+    folder.chmod(0o700)
     return folder
 
 

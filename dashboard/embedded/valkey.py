@@ -62,7 +62,8 @@ class EmbeddedValkey:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGTERM),
+                # Killed, not asked: asked, it would remove the socket file that a next start made.
+                preexec_fn=die_with_parent(signal.SIGKILL),
             )
         return self.process
 

