@@ -115,7 +115,8 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     n: int
     tokens: list[int]
     failed: list[int]
-    """Sequences whose logits were not finite; only these requests fail."""
+    """Sequences whose logits were not finite; only these requests fail. Their places in `tokens`
+    mean nothing."""
     timings: Timings
 
 

@@ -1,0 +1,1 @@
+"""Rank process: `python -m engine.rank`, one ProcessSpec as a JSON line on standard input."""

@@ -1,0 +1,108 @@
+"""Linear kernels: x (tokens, columns) times packed weights (rows, columns) gives (tokens, rows).
+
+All int8 kernels give bit-identical results; which one is fastest depends on the processor. Measured
+on one thread, 576 x 1536: without VNNI `torch._int_mm` takes 0.94 ms for one token and 179 ms for
+256, `F.linear` in float32 0.19 and 5.7 ms.
+"""
+
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.config import Dtype
+from engine.quant import LIMIT, quantize_rows
+
+EXACT_COLUMNS = 2**24 // (LIMIT * LIMIT)
+"""Most products of two int8 values whose sum float32 holds exactly, in any order."""
+
+
+class Linear(Protocol):
+    """Packed weights of one layer."""
+
+    def __call__(self, x: Tensor) -> Tensor: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+class LinearFactory(Protocol):
+    """Packs float32 weights (rows, columns)."""
+
+    def __call__(self, weight: Tensor) -> Linear: ...
+
+
+class Fp32Linear:
+    """The reference: float32 throughout."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self.weight = weight
+
+    @property
+    def nbytes(self) -> int:
+        return self.weight.nbytes
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight)
+
+
+class Int8OneDnnLinear:
+    """int8 x int8 in int32 through oneDNN; fast with AVX-512 VNNI or AMX."""
+
+    def __init__(self, weight: Tensor) -> None:
+        codes, scales = quantize_rows(weight)
+        self.codes = codes.to(torch.int8).t().contiguous()
+        self.scales = scales.t().contiguous()
+
+    @property
+    def nbytes(self) -> int:
+        return self.codes.nbytes + self.scales.nbytes
+
+    def __call__(self, x: Tensor) -> Tensor:
+        codes, scales = quantize_rows(x)
+        total = torch._int_mm(codes.to(torch.int8), self.codes)
+        return total.float().mul_(scales).mul_(self.scales)
+
+
+class Int8ExactFp32Linear:
+    """The same integers carried in float32, in column blocks short enough to be exact.
+
+    A block's sum stays below 2**24, where float32 holds every whole number, so any order of
+    summation gives the same result; blocks are added in int32.
+    """
+
+    def __init__(self, weight: Tensor) -> None:
+        codes, scales = quantize_rows(weight)
+        count = -(-codes.shape[1] // EXACT_COLUMNS)
+        self.blocks = [block.contiguous() for block in codes.chunk(count, dim=1)]
+        self.scales = scales.t().contiguous()
+
+    @property
+    def nbytes(self) -> int:
+        return sum(block.nbytes for block in self.blocks) + self.scales.nbytes
+
+    def __call__(self, x: Tensor) -> Tensor:
+        codes, scales = quantize_rows(x)
+        if len(self.blocks) == 1:
+            total = F.linear(codes, self.blocks[0])
+        else:
+            parts = codes.chunk(len(self.blocks), dim=1)
+            sums = [F.linear(part, block) for part, block in zip(parts, self.blocks, strict=True)]
+            total = torch.stack(sums).to(torch.int32).sum(dim=0, dtype=torch.int32).float()
+        return total.mul_(scales).mul_(self.scales)
+
+
+def has_integer_dot_products() -> bool:
+    """Whether the processor multiplies int8 in hardware (AVX-512 VNNI or AMX)."""
+    capabilities = torch.cpu.get_capabilities()
+    return bool(capabilities.get("avx512_vnni") or capabilities.get("amx_int8"))
+
+
+def choose_linear(dtype: Dtype) -> tuple[str, LinearFactory]:
+    """The kernel for `dtype` on this processor, with its name for people."""
+    if dtype == "fp32":
+        return "fp32", Fp32Linear
+    if has_integer_dot_products():
+        return "int8 oneDNN", Int8OneDnnLinear
+    return "int8 exact fp32", Int8ExactFp32Linear

@@ -1,0 +1,14 @@
+"""Root mean square normalisation."""
+
+import torch
+from torch import Tensor
+
+
+class RMSNorm:
+    def __init__(self, weight: Tensor, eps: float) -> None:
+        self.weight = weight
+        self._eps = eps
+
+    def __call__(self, x: Tensor) -> Tensor:
+        scale = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + self._eps)
+        return x * scale * self.weight

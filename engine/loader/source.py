@@ -1,0 +1,135 @@
+"""Where a model takes its weights from: slices of a verified checkpoint.
+
+Each slice is read with `pread` into one reused buffer and decoded chunk by chunk; the pages read
+are given back to the system, so a load never holds the file and the weights at once (which on a
+unified-memory box would double the footprint).
+"""
+
+import os
+from collections.abc import Callable
+from types import TracebackType
+
+import torch
+from torch import Tensor
+
+from engine.checkpoint import Checkpoint, TensorInfo
+from engine.errors import CheckpointError
+from engine.loader.dequantize import dequantize
+from engine.shards import Span
+
+CHUNK_BYTES = 1 << 20
+
+Progress = Callable[[float, str], None]
+"""Called with the fraction of the rank's tensors read (0..1) and what was just read."""
+
+
+class WeightSource:
+    """Reads each wanted tensor once; `finish` fails when one was left unread."""
+
+    def __init__(self, checkpoint: Checkpoint, wanted: set[str], progress: Progress) -> None:
+        self._name = checkpoint.path.name
+        self._tensors = checkpoint.tensors
+        self._unread = set(wanted)
+        self._count = max(1, len(wanted))
+        self._progress = progress
+        self._buffer = bytearray(0)
+        self._path = checkpoint.path
+
+    def __enter__(self) -> "WeightSource":
+        try:
+            self._fd = os.open(self._path, os.O_RDONLY)
+        except OSError as error:
+            raise CheckpointError(f"Cannot open {self._path}: {error.strerror}.") from error
+        self._buffer = bytearray(CHUNK_BYTES)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._fd)
+        self._buffer = bytearray(0)
+
+    def vector(self, name: str) -> Tensor:
+        """A whole 1-D tensor, float32."""
+        info = self._claim(name, 1)
+        out = torch.empty(info.columns)
+        self._read(info, Span(0, 1), Span(0, info.columns), out.unsqueeze(0))
+        return out
+
+    def rows(self, name: str, span: Span) -> Tensor:
+        """Rows of a matrix, float32 (span.size, columns)."""
+        info = self._claim(name, 2)
+        out = torch.empty(span.size, info.columns)
+        self._read(info, span, Span(0, info.columns), out)
+        return out
+
+    def columns(self, name: str, span: Span) -> Tensor:
+        """Columns of a matrix, float32 (rows, span.size)."""
+        info = self._claim(name, 2)
+        out = torch.empty(info.shape[0], span.size)
+        self._read(info, Span(0, info.shape[0]), span, out)
+        return out
+
+    def finish(self) -> None:
+        """Raise CheckpointError when the model left a tensor of its share unread."""
+        if self._unread:
+            raise CheckpointError(
+                f"{self._name}: tensor {min(self._unread)!r} belongs to this rank but was not used."
+            )
+
+    def _claim(self, name: str, dimensions: int) -> TensorInfo:
+        if name not in self._unread:
+            raise CheckpointError(
+                f"{self._name}: tensor {name!r} was asked for twice or is not this rank's."
+            )
+        self._unread.remove(name)
+        self._progress(1 - len(self._unread) / self._count, name)
+        info = self._tensors[name]
+        if len(info.shape) != dimensions:
+            raise CheckpointError(
+                f"{self._name}: tensor {name!r} has {len(info.shape)} dimensions."
+            )
+        return info
+
+    def _read(self, info: TensorInfo, rows: Span, columns: Span, out: Tensor) -> None:
+        """Fill `out` (rows.size, columns.size) from the blocks that cover the slice."""
+        width = info.format.elements
+        blocks = Span(columns.start // width, -(-columns.stop // width))
+        stride = blocks.size * info.format.bytes
+        skipped = columns.start - blocks.start * width
+        batch = max(1, CHUNK_BYTES // stride)
+        if stride > len(self._buffer):
+            self._buffer = bytearray(stride)
+        for first in range(rows.start, rows.stop, batch):
+            count = min(batch, rows.stop - first)
+            raw = self._fetch(info, first, count, blocks)
+            decoded = dequantize(info.format.name, raw.view(-1, info.format.bytes))
+            at = first - rows.start
+            out[at : at + count] = decoded.view(count, -1)[:, skipped : skipped + columns.size]
+
+    def _fetch(self, info: TensorInfo, first: int, count: int, blocks: Span) -> Tensor:
+        """Raw bytes of `blocks` in `count` rows from row `first`, as a view of the buffer."""
+        stride = blocks.size * info.format.bytes
+        start = info.offset + first * info.row_bytes + blocks.start * info.format.bytes
+        view = memoryview(self._buffer)[: count * stride]
+        if stride == info.row_bytes:
+            self._pread(view, start, info.name)
+        else:
+            for row in range(count):
+                piece = view[row * stride : (row + 1) * stride]
+                self._pread(piece, start + row * info.row_bytes, info.name)
+        os.posix_fadvise(self._fd, start, count * info.row_bytes, os.POSIX_FADV_DONTNEED)
+        return torch.frombuffer(self._buffer, dtype=torch.uint8, count=count * stride)
+
+    def _pread(self, view: memoryview, offset: int, name: str) -> None:
+        while view:
+            count = os.preadv(self._fd, [view], offset)
+            if not count:
+                raise CheckpointError(
+                    f"{self._name} became shorter while tensor {name!r} was being read."
+                )
+            view = view[count:]
+            offset += count

@@ -1,0 +1,53 @@
+"""Entry of a rank process. Imports torch only after the thread count is fixed."""
+
+import os
+import sys
+
+import msgspec
+
+from engine.protocol.launch import ProcessSpec, decode_spec
+from engine.rank.lifeline import follow_parent, leave, say, stop_on_signals, watch_stdin
+
+MAX_SPEC_BYTES = 1 << 20
+
+
+def main() -> None:
+    follow_parent()
+    stop_on_signals()
+    spec = _read_spec()
+    watch_stdin()
+    _limit_threads(spec.config.threads_per_rank)
+    # Only now: torch reads the thread settings when it is imported.
+    from engine.rank.process import run_rank
+
+    leave(run_rank(spec))
+
+
+def _read_spec() -> ProcessSpec:
+    """Read byte-wise from the descriptor, so that nothing is buffered away from the lifeline."""
+    line = bytearray()
+    while not line.endswith(b"\n") and len(line) < MAX_SPEC_BYTES:
+        chunk = os.read(sys.stdin.fileno(), 1)
+        if not chunk:
+            break
+        line += chunk
+    try:
+        spec = decode_spec(bytes(line))
+    except msgspec.MsgspecError as error:
+        say(f"The launch spec on standard input is damaged: {error}.")
+        leave(2)
+    if spec.role != "rank" or spec.rank is None:
+        say("The launch spec on standard input is not a rank's.")
+        leave(2)
+    return spec
+
+
+def _limit_threads(count: int) -> None:
+    for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = str(count)
+    # An unbounded spin starves the other ranks as soon as cores are shared.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""A rank's life: meet, load, warm up, then steps until it is told to stop."""
+
+import os
+import time
+from datetime import timedelta
+from typing import NoReturn
+
+import torch
+from torch._C._distributed_c10d import Store
+
+from engine.checkpoint import Checkpoint, open_checkpoint
+from engine.errors import EngineError, ProtocolError, RankError
+from engine.kernels import choose_linear
+from engine.models import Decoder, load_decoder
+from engine.parallel import Mesh, build_mesh, join_store, open_store
+from engine.protocol.launch import ProcessSpec
+from engine.protocol.steps import (
+    PROTOCOL_VERSION,
+    Failed,
+    Hello,
+    Join,
+    Meeting,
+    Progress,
+    Ready,
+    Result,
+    Step,
+    StepDone,
+    Welcome,
+)
+from engine.rank.lifeline import say
+from engine.rank.session import Session, connect
+from engine.runner import Runner
+from engine.shards import RankShare, rank_share
+
+MEETING_SECONDS = 180.0
+"""Other ranks may still be starting on slower boxes."""
+PROGRESS_SECONDS = 0.1
+
+
+def run_rank(spec: ProcessSpec) -> int:
+    """Exit code of the process. A failure is said in the log and, if it listens, to the head."""
+    session: Session | None = None
+    try:
+        session = connect(spec.control, spec.host)
+        _Rank(spec, session).live()
+    except (EngineError, RuntimeError, OSError, MemoryError) as error:
+        reason = _sentence(error)
+        say(reason)
+        if session is not None:
+            _tell(session, reason)
+        return 1
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, EngineError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "This rank ran out of memory."
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return f"This rank failed: {first}"
+
+
+def _tell(session: Session, reason: str) -> None:
+    try:
+        session.send(Failed(reason))
+    except OSError as error:
+        say(f"The head could not be told: {error.strerror}.")
+
+
+class _Rank:
+    def __init__(self, spec: ProcessSpec, session: Session) -> None:
+        if spec.rank is None:
+            raise RankError("A rank needs its number.")
+        self.spec = spec
+        self.session = session
+        self.rank: int = spec.rank
+        self.plan = spec.config.plan
+        self.began = time.monotonic()
+        self.reported = 0.0
+        torch.set_num_threads(spec.config.threads_per_rank)
+
+    def live(self) -> NoReturn:
+        epoch = self._greet()
+        checkpoint = open_checkpoint(self.spec.model_path)
+        share = rank_share(checkpoint.config, self.plan, self.rank)
+        store = self._meet()
+        mesh = self._build_mesh(store)
+        decoder = self._load(checkpoint, share, mesh)
+        runner = Runner(checkpoint.config, self.spec.config, decoder, epoch, checkpoint.token_count)
+        self._warm_up(runner)
+        self._report_ready(decoder, share, mesh)
+        while True:
+            self._serve(runner, self.session.next(), share)
+
+    def _greet(self) -> int:
+        """Introduce this rank; the epoch that the head answers with."""
+        self.session.send(
+            Hello(PROTOCOL_VERSION, self.spec.launch, self.spec.token, self.rank, os.getpid())
+        )
+        say(f"Rank {self.rank} reached its head at {self.spec.control} from {self.spec.host}.")
+        return self.session.expect(Welcome, MEETING_SECONDS).epoch
+
+    def _meet(self) -> Store:
+        """Rank 0 opens the rendezvous; the head tells the others where it is."""
+        self.session.phase = "meeting"
+        timeout = timedelta(seconds=MEETING_SECONDS)
+        if self.rank == 0:
+            store = open_store(self.spec.host, timeout)
+            self.session.send(Meeting(self.spec.host, store.port))
+            self.session.expect(Join, MEETING_SECONDS)
+            return store
+        join = self.session.expect(Join, MEETING_SECONDS)
+        return join_store(join.host, join.port, timeout)
+
+    def _build_mesh(self, store: Store) -> Mesh:
+        self.session.send(Progress("meeting", None, "Connecting to the other ranks"))
+        mesh = build_mesh(self.plan, self.rank, self.spec.host, store)
+        if self.plan.world_size > 1:
+            say(f"Rank {self.rank} is connected to its peers over {mesh.transport}.")
+        return mesh
+
+    def _load(self, checkpoint: Checkpoint, share: RankShare, mesh: Mesh) -> Decoder:
+        self.session.phase = "loading"
+        _, linear = choose_linear(self.spec.config.dtype)
+        began = time.monotonic()
+        decoder = load_decoder(
+            checkpoint, self.spec.config, share, linear, mesh, self._report_progress
+        )
+        self.load_seconds = time.monotonic() - began
+        say(
+            f"Rank {self.rank} loaded layers {share.layers.start} to {share.layers.stop - 1}, "
+            f"{share.kv_heads.size} of {checkpoint.config.num_kv_heads} KV heads: "
+            f"{decoder.weight_bytes / 1e6:.0f} MB in {self.load_seconds:.1f} s."
+        )
+        return decoder
+
+    def _report_progress(self, fraction: float, detail: str) -> None:
+        now = time.monotonic()
+        if now - self.reported > PROGRESS_SECONDS or fraction >= 1:
+            self.reported = now
+            self.session.send(Progress("loading", fraction, detail))
+
+    def _warm_up(self, runner: Runner) -> None:
+        self.session.phase = "warming"
+        self.session.send(Progress("warming", None, "First pass through every layer"))
+        runner.warm_up()
+
+    def _report_ready(self, decoder: Decoder, share: RankShare, mesh: Mesh) -> None:
+        kernel, _ = choose_linear(self.spec.config.dtype)
+        self.session.phase = "idle"
+        self.session.send(
+            Ready(
+                weight_bytes=decoder.weight_bytes,
+                kv_bytes=decoder.cache.nbytes,
+                load_seconds=self.load_seconds,
+                kv_heads=share.kv_heads.size,
+                first_layer=share.layers.start,
+                last_layer=share.layers.stop - 1,
+                kernel=kernel,
+                transport=mesh.transport,
+            )
+        )
+        seconds = time.monotonic() - self.began
+        say(f"Rank {self.rank} is ready after {seconds:.1f} s, with the {kernel} kernel.")
+
+    def _serve(self, runner: Runner, message: object, share: RankShare) -> None:
+        if not isinstance(message, Step):
+            raise ProtocolError(f"The head sent {type(message).__name__} where a step was due.")
+        self.session.step, self.session.phase = message.n, "step"
+        outcome = runner.run(message)
+        self.session.phase = "idle"
+        if share.last_stage and share.tp_rank == 0:
+            self.session.send(Result(message.n, outcome.tokens, outcome.failed, outcome.timings))
+        else:
+            self.session.send(StepDone(message.n, outcome.timings))
