@@ -21,9 +21,10 @@ def pack_frame(payload: bytes) -> bytes:
     return _LENGTH.pack(len(payload)) + payload
 
 
-async def read_frame(reader: asyncio.StreamReader) -> bytes:
-    """Next payload; raises asyncio.IncompleteReadError when the peer has gone."""
-    return await reader.readexactly(_checked_length(await reader.readexactly(_LENGTH.size)))
+async def read_frame(reader: asyncio.StreamReader, limit: int = MAX_FRAME) -> bytes:
+    """Next payload, of at most `limit` bytes; raises IncompleteReadError when the peer has gone."""
+    header = await reader.readexactly(_LENGTH.size)
+    return await reader.readexactly(_checked_length(header, limit))
 
 
 def recv_frame(sock: socket.socket) -> bytes:
@@ -31,9 +32,9 @@ def recv_frame(sock: socket.socket) -> bytes:
     return _recv_exactly(sock, _checked_length(_recv_exactly(sock, _LENGTH.size)))
 
 
-def _checked_length(header: bytes) -> int:
+def _checked_length(header: bytes, limit: int = MAX_FRAME) -> int:
     (length,) = _LENGTH.unpack(header)
-    if length > MAX_FRAME:
+    if length > limit:
         raise ProtocolError(f"A peer announced a message of {length} bytes; refused.")
     return int(length)
 

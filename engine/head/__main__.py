@@ -1,0 +1,41 @@
+"""Entry of a head process: `python -m engine.head`, with its ProcessSpec as the first line of
+standard input. Standard input then stays open for as long as the head should live.
+"""
+
+import asyncio
+import logging
+import sys
+
+import msgspec
+import uvicorn
+
+from engine.errors import EngineError
+from engine.head.process import run_head
+from engine.protocol.launch import decode_spec
+from engine.rank.lifeline import follow_parent
+
+log = logging.getLogger("engine.head")
+
+
+def main() -> int:
+    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
+    follow_parent()
+    try:
+        spec = decode_spec(sys.stdin.buffer.readline())
+    except msgspec.MsgspecError as error:
+        log.error("The launch spec on standard input is damaged: %s.", error)
+        return 2
+    if spec.role != "head":
+        log.error("The launch spec on standard input is not a head's.")
+        return 2
+    factory = uvicorn.Config(app="", loop="auto").get_loop_factory()
+    try:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            return runner.run(run_head(spec))
+    except EngineError as error:
+        log.error("%s", error)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

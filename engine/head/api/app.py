@@ -1,0 +1,235 @@
+"""The head's HTTP: OpenAI's API, health, metrics and statistics."""
+
+import asyncio
+import hmac
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import ParamSpec, TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from engine.errors import EngineError, RankError, RequestError
+from engine.head.answer import Generation
+from engine.head.api.metrics import render_metrics
+from engine.head.api.replies import DONE, Json, Kind, Reply, error_body, event
+from engine.head.api.requests import Asked, read_chat, read_completion
+from engine.head.api.streaming import ClientGone, EventStream, until_disconnect
+from engine.head.engine import HeadEngine
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MAX_BODY = 16 * 1024 * 1024
+LONG_TEXT = 20_000
+"""Characters from which tokenizing leaves the event loop."""
+
+
+def build_app(engine: HeadEngine) -> Starlette:
+    api = Api(engine)
+    return Starlette(
+        routes=[
+            Route("/health", api.health),
+            Route("/stats", api.stats),
+            Route("/metrics", api.metrics),
+            Route("/v1/models", api.models),
+            Route("/v1/chat/completions", api.chat, methods=["POST"]),
+            Route("/v1/completions", api.completions, methods=["POST"]),
+        ],
+        middleware=[Middleware(BearerOnly, token=engine.spec.token)],
+        exception_handlers={EngineError: _refused, HTTPException: _no_route},
+    )
+
+
+class BearerOnly:
+    """Everything but /health needs the launch's token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] == "/health" or self._allows(scope):
+            await self._app(scope, receive, send)
+            return
+        refusal = RequestError(
+            "This engine needs its launch's token as a bearer token.",
+            code="invalid_api_key",
+            status=401,
+        )
+        response = failure(refusal)
+        response.headers["WWW-Authenticate"] = "Bearer"
+        await response(scope, receive, send)
+
+    def _allows(self, scope: Scope) -> bool:
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        return hmac.compare_digest(given, self._expected)
+
+
+class Api:
+    def __init__(self, engine: HeadEngine) -> None:
+        self._engine = engine
+        self._started = int(time.time())
+
+    async def health(self, request: Request) -> Response:
+        stats = self._engine.stats()
+        ranks = [
+            {"rank": r.rank, "phase": r.phase, "progress": r.progress, "detail": r.detail}
+            for r in stats.ranks
+        ]
+        body = {"status": stats.status, "detail": stats.detail, "ranks": ranks}
+        return reply(body, 200 if stats.status == "ready" else 503)
+
+    async def stats(self, request: Request) -> Response:
+        return reply(self._engine.stats())
+
+    async def metrics(self, request: Request) -> Response:
+        text, content_type = render_metrics(self._engine)
+        return Response(text, media_type=content_type)
+
+    async def models(self, request: Request) -> Response:
+        card = {
+            "id": self._engine.spec.served_name,
+            "object": "model",
+            "created": self._started,
+            "owned_by": "tandem",
+            "max_model_len": self._engine.capacity,
+        }
+        return reply({"object": "list", "data": [card]})
+
+    async def chat(self, request: Request) -> Response:
+        asked = read_chat(await read_body(request))
+        self._check_model(asked.model)
+        encode = self._engine.chat.encode
+        text_size = sum(len(message["content"]) for message in asked.messages)
+        prompt = await _offload(
+            text_size, encode, asked.messages, continue_final=asked.continue_final
+        )
+        return await self._answer(request, "chat", asked, [prompt])
+
+    async def completions(self, request: Request) -> Response:
+        asked = read_completion(await read_body(request))
+        self._check_model(asked.model)
+        prompts: list[list[int]] = []
+        for prompt in asked.prompts:
+            if isinstance(prompt, str):
+                encode = self._engine.tokenizer.encode_trusted
+                ids = await _offload(len(prompt), encode, prompt)
+                prompts.append(self._engine.tokenizer.bos_ids + ids)
+            else:
+                self._engine.tokenizer.check_ids(prompt, "prompt")
+                prompts.append(prompt)
+        return await self._answer(request, "completion", asked, prompts)
+
+    def _check_model(self, model: str) -> None:
+        served = self._engine.spec.served_name
+        if model != served:
+            raise RequestError(
+                f"The model {model!r} does not exist here; this engine serves {served!r}.",
+                param="model",
+                code="model_not_found",
+                status=404,
+            )
+
+    async def _answer(
+        self, request: Request, kind: Kind, asked: Asked, prompts: list[list[int]]
+    ) -> Response:
+        self._check_length(kind, prompts, asked.wanted.max_tokens)
+        generation = self._engine.submit(prompts, asked.wanted)
+        shape = Reply(kind, asked.model, generation)
+        if asked.stream:
+            return EventStream(self._events(kind, asked, generation, shape))
+        try:
+            return await until_disconnect(request.receive, self._whole(generation, shape))
+        except ClientGone:
+            return Response(status_code=499)
+        finally:
+            self._engine.abort(generation)
+
+    async def _whole(self, generation: Generation, shape: Reply) -> Response:
+        texts: list[list[str]] = [[] for _ in generation.requests]
+        finishes: list[str | None] = [None for _ in generation.requests]
+        async for delta in generation:
+            if delta.finish == "error":
+                raise RankError(delta.error)
+            texts[delta.index].append(delta.text)
+            finishes[delta.index] = delta.finish
+        return reply(shape.whole(["".join(pieces) for pieces in texts], finishes))
+
+    async def _events(
+        self, kind: Kind, asked: Asked, generation: Generation, shape: Reply
+    ) -> AsyncIterator[bytes]:
+        """One event a step; an error is the last one before the end of the stream."""
+        pending = {"usage": None} if asked.include_usage else {}
+        head = event(shape.opening() | pending) if kind == "chat" else b""
+        try:
+            async for delta in generation:
+                if delta.finish == "error":
+                    yield head + event(error_body(RankError(delta.error))[1]) + DONE
+                    return
+                yield head + event(shape.chunk(delta) | pending)
+                head = b""
+            if asked.include_usage:
+                yield event(shape.closing())
+            yield DONE
+        finally:
+            self._engine.abort(generation)
+
+    def _check_length(self, kind: Kind, prompts: list[list[int]], max_tokens: int | None) -> None:
+        """Too long a prompt is one error, too long an answer another; both name the field."""
+        limit = self._engine.capacity
+        field = "messages" if kind == "chat" else "prompt"
+        for prompt in prompts:
+            if not prompt:
+                raise RequestError("The prompt is empty.", param=field)
+            asked = len(prompt) + (max_tokens or 1)
+            if asked > limit:
+                raise RequestError(
+                    f"This model's maximum context length is {limit} tokens. The prompt has "
+                    f"{len(prompt)} and at least {max_tokens or 1} more were asked for.",
+                    param=field if len(prompt) >= limit else "max_tokens",
+                    code="context_length_exceeded",
+                )
+
+
+async def read_body(request: Request) -> bytes:
+    """The whole body; raises RequestError when it is too large or the client hangs up."""
+    chunks = bytearray()
+    async for chunk in request.stream():
+        chunks += chunk
+        if len(chunks) > MAX_BODY:
+            raise RequestError(f"The request is larger than {MAX_BODY} bytes.", status=413)
+    return bytes(chunks)
+
+
+def reply(body: Json | msgspec.Struct, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(body), status, media_type="application/json")
+
+
+def failure(error: EngineError) -> Response:
+    status, body = error_body(error)
+    return reply(body, status)
+
+
+async def _offload(size: int, encode: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call at once when the text is short, else in a thread."""
+    if size < LONG_TEXT:
+        return encode(*args, **kwargs)
+    return await asyncio.to_thread(encode, *args, **kwargs)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, EngineError)
+    return failure(error)
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    message = f"{request.method} {request.url.path} does not exist here."
+    return failure(RequestError(message, code="not_found", status=error.status_code))

@@ -1,0 +1,76 @@
+"""Reads one JSON object field by field; every complaint names the field, in OpenAI's terms."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from engine.errors import RequestError
+
+
+class Fields:
+    """Fields nobody asks for are ignored, as other servers do; null means absent."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        self._body = body
+
+    @classmethod
+    def parse(cls, payload: bytes) -> "Fields":
+        try:
+            body = msgspec.json.decode(payload)
+        except msgspec.DecodeError as error:
+            raise RequestError(f"The request body is not valid JSON: {error}.") from error
+        except UnicodeDecodeError as error:
+            raise RequestError("The request body is not valid UTF-8.") from error
+        if not isinstance(body, dict):
+            raise RequestError("The request body must be a JSON object.")
+        return cls(body)
+
+    def raw(self, name: str) -> Any:
+        return self._body.get(name)
+
+    def number(self, name: str, default: float, low: float, high: float) -> float:
+        value = self._body.get(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise RequestError(f"{name} must be a number.", param=name)
+        if not low <= value <= high:
+            raise RequestError(f"{name} must be between {low:g} and {high:g}.", param=name)
+        return float(value)
+
+    def integer(self, name: str, low: int, high: int | None = None) -> int | None:
+        """None when the field is absent."""
+        value = self._body.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise RequestError(f"{name} must be an integer.", param=name)
+        if value < low or (high is not None and value > high):
+            limits = f"at least {low}" if high is None else f"between {low} and {high}"
+            raise RequestError(f"{name} must be {limits}.", param=name)
+        return value
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        value = self._body.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise RequestError(f"{name} must be true or false.", param=name)
+        return value
+
+    def text(self, name: str) -> str:
+        value = self._body.get(name)
+        if not isinstance(value, str) or not value:
+            raise RequestError(f"{name} must be a non-empty string.", param=name)
+        return value
+
+    def refuse_unless(self, name: str, accepted: tuple[Any, ...]) -> None:
+        """Raise for a feature that is asked for and does not exist here yet."""
+        value = self._body.get(name)
+        if value is not None and value not in accepted:
+            raise RequestError(
+                f"{name} is not supported by this engine yet.",
+                param=name,
+                code="unsupported_parameter",
+            )

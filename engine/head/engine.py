@@ -1,0 +1,249 @@
+"""The head without its HTTP: a scheduler, its ranks, and the text of the answers."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import deque
+
+import msgspec
+
+from engine.checkpoint import Checkpoint
+from engine.core.prefix import namespace
+from engine.core.request import Event, Request
+from engine.core.scheduler import Scheduler
+from engine.errors import ConfigError, EngineError, RequestError
+from engine.head.answer import Answer, Generation
+from engine.head.deadlines import Deadlines
+from engine.head.group import RankGroup
+from engine.head.meter import Meter
+from engine.head.peer import RankPeer
+from engine.head.watchdog import Watchdog
+from engine.protocol.launch import Address, ProcessSpec
+from engine.protocol.stats import EngineStats, HeadStatus
+from engine.protocol.steps import Result, Sampling, StepDone
+from engine.shards import check_plan
+from engine.text.chat import ChatEncoder
+from engine.text.tokenizer import TextTokenizer
+
+log = logging.getLogger(__name__)
+
+EPOCH = 0
+"""A launch has one epoch: a fault ends it, and the next launch has its own token."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """How one API request is to be answered."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int | None = None
+    max_tokens: int | None = None
+    """None: as many as still fit."""
+    min_tokens: int = 0
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = False
+
+
+class HeadEngine:
+    """Start with `listen`, then `run`; ask with `submit` from the same event loop."""
+
+    def __init__(
+        self, spec: ProcessSpec, checkpoint: Checkpoint, deadlines: Deadlines | None = None
+    ) -> None:
+        """Raises ConfigError or CheckpointError when this model cannot be served like this."""
+        config, model = spec.config, checkpoint.config
+        check_plan(model, config.plan)
+        if (config.max_model_len or 0) > model.context_length:
+            raise ConfigError(
+                f"max_model_len ({config.max_model_len}) is more than this model's context of "
+                f"{model.context_length} tokens."
+            )
+        self.spec = spec
+        self.tokenizer = TextTokenizer(checkpoint.tokenizer)
+        self.chat = ChatEncoder(self.tokenizer)
+        self.scheduler = Scheduler(config, model.context_length, epoch=EPOCH)
+        self.meter = Meter()
+        self._ready = False
+        self._end = ""
+        """Why the launch is over; empty while it is not."""
+        self._deadlines = deadlines or Deadlines()
+        self._namespace = namespace(spec.served_name, spec.revision)
+        self._answers: dict[str, tuple[Answer, Generation]] = {}
+        self._results: deque[Result] = deque()
+        self._wake = asyncio.Event()
+        self._serial = 0
+        self._group = RankGroup(spec, self._deadlines, self._finished)
+        self._watchdog = Watchdog(self._group, self._deadlines)
+
+    @property
+    def status(self) -> HeadStatus:
+        if self._end:
+            return "failed"
+        if self._ready:
+            return "ready"
+        return "loading" if self._group.complete else "starting"
+
+    @property
+    def detail(self) -> str:
+        """A sentence; empty when ready."""
+        return self._end or ("" if self._ready else self._group.describe())
+
+    @property
+    def capacity(self) -> int:
+        """Most tokens of prompt and answer together."""
+        return self.scheduler.capacity
+
+    async def listen(self) -> Address:
+        """Open the control port for the ranks; raises OSError when it is taken."""
+        return await self._group.listen()
+
+    async def run(self) -> None:
+        """Assemble the ranks, then serve. Ends only by raising the EngineError that ended it."""
+        work = [
+            asyncio.create_task(self._serve(), name="serve"),
+            asyncio.create_task(self._watchdog.run(), name="watchdog"),
+            asyncio.create_task(self._group.watch(), name="faults"),
+        ]
+        try:
+            done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                await task
+        except EngineError as error:
+            self._finish(str(error))
+            raise
+        finally:
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+
+    async def stop(self, reason: str) -> None:
+        """End every open answer with `reason` and the ranks with it."""
+        self._finish(reason)
+        await self._group.close()
+
+    def submit(self, prompts: list[list[int]], wanted: Wanted) -> Generation:
+        """Queue one request a prompt; raises RequestError when one of them is refused."""
+        if self.status != "ready":
+            raise RequestError(f"The model is not ready: {self.detail}", status=503)
+        generation = Generation([self._request(prompt, wanted) for prompt in prompts])
+        try:
+            for index, request in enumerate(generation.requests):
+                self.scheduler.add(request)
+                answer = Answer(index, self.tokenizer, wanted.stop)
+                self._answers[request.id] = (answer, generation)
+        except RequestError:
+            self.abort(generation)
+            raise
+        self._wake.set()
+        return generation
+
+    def abort(self, generation: Generation) -> None:
+        """End what is still open of a generation nobody reads any more."""
+        for request in generation.requests:
+            if self._answers.pop(request.id, None) is not None:
+                self.scheduler.end(request.id, "abort")
+        self._wake.set()
+
+    def stats(self) -> EngineStats:
+        scheduler, counters, pool = self.scheduler, self.scheduler.counters, self.scheduler.pool
+        busy = scheduler.running > 0
+        return EngineStats(
+            launch=self.spec.launch,
+            status=self.status,
+            detail=self.detail,
+            ranks=[peer.stats() for peer in self._group.peers],
+            running=scheduler.running,
+            waiting=scheduler.waiting,
+            steps=counters.steps,
+            prompt_tokens=counters.prompt_tokens,
+            generated_tokens=counters.generated_tokens,
+            cached_tokens=counters.cached_tokens,
+            preemptions=counters.preemptions,
+            finished=counters.finished,
+            aborted=counters.aborted,
+            kv_blocks_total=pool.size,
+            kv_blocks_used=pool.used,
+            kv_blocks_cached=pool.cached,
+            ttft_seconds=self.meter.ttft.median(),
+            itl_seconds=self.meter.itl.median(),
+            tokens_per_second=self.meter.tokens.total() if busy else None,
+        )
+
+    def _request(self, prompt: list[int], wanted: Wanted) -> Request:
+        room = self.capacity - len(prompt)
+        if room < 1:
+            raise RequestError(
+                f"This model's context holds {self.capacity} tokens, the prompt has "
+                f"{len(prompt)}; leave room for at least one token of an answer.",
+                code="context_length_exceeded",
+            )
+        self._serial += 1
+        seed = wanted.seed if wanted.seed is not None else secrets.randbits(63)
+        return Request(
+            id=f"{self.spec.launch}-{self._serial}",
+            prompt=prompt,
+            max_tokens=room if wanted.max_tokens is None else wanted.max_tokens,
+            sampling=Sampling(wanted.temperature, wanted.top_p, wanted.top_k, seed),
+            stop_tokens=frozenset() if wanted.ignore_eos else self.tokenizer.stop_ids,
+            min_tokens=wanted.min_tokens,
+            namespace=self._namespace,
+            arrived_at=time.monotonic(),
+        )
+
+    async def _serve(self) -> None:
+        await self._group.assemble(EPOCH)
+        self._ready = True
+        log.info("Ready: %s over %s.", self.spec.served_name, self.spec.config.plan)
+        events: list[Event] = []
+        while True:
+            while (step := self.scheduler.schedule(time.monotonic())) is not None:
+                self._watchdog.sent(step)
+                self._group.send_step(step)
+            # The ranks compute by now; the text of the step before is made meanwhile.
+            if self._deliver(events):
+                events = []
+                continue
+            if not (self.scheduler.running or self.scheduler.waiting or self.scheduler.in_flight):
+                self.scheduler.audit()
+            await self._wake.wait()
+            self._wake.clear()
+            events = self._collect()
+
+    def _collect(self) -> list[Event]:
+        events: list[Event] = []
+        while self._results:
+            now = time.monotonic()
+            step_events = self.scheduler.apply(self._results.popleft(), now)
+            self.meter.record(step_events, now)
+            events += step_events
+        return events
+
+    def _deliver(self, events: list[Event]) -> bool:
+        """Hand text to its readers. True when a stop string ended a request, freeing its blocks."""
+        freed = False
+        for event in events:
+            held = self._answers.get(event.request.id)
+            if held is None:
+                continue
+            answer, generation = held
+            delta = answer.take(event)
+            if delta.finish is not None:
+                del self._answers[event.request.id]
+                if event.finish is None:
+                    self.scheduler.end(event.request.id, delta.finish)
+                    freed = True
+            generation.put(delta)
+        return freed
+
+    def _finished(self, peer: RankPeer, message: Result | StepDone) -> None:
+        self._watchdog.finished(peer, message.n)
+        if isinstance(message, Result) and peer.rank == self._group.output_rank:
+            self._results.append(message)
+            self._wake.set()
+
+    def _finish(self, reason: str) -> None:
+        """No more requests; the open ones end with the first reason given."""
+        self._end = self._end or reason
+        self._deliver(self.scheduler.end_all("error", self._end))

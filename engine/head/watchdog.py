@@ -1,0 +1,83 @@
+"""Notices ranks that are there but no longer answer."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+
+from engine.errors import DeadlineError
+from engine.head.deadlines import Deadlines
+from engine.head.group import RankGroup
+from engine.head.pace import Pace
+from engine.head.peer import RankPeer
+from engine.protocol.steps import Ping, Step
+
+_TICK = 0.25
+_MOST_PER_TICK = 0.5
+"""A head that was itself stopped or starved must not blame its ranks for that time."""
+
+
+class _Flight:
+    def __init__(self, step: Step, ranks: Iterable[int]) -> None:
+        self.n = step.n
+        self.tokens = sum(len(row.tokens) for row in step.rows)
+        self.sent_at = time.monotonic()
+        self.ranks = set(ranks)
+        self.age = 0.0
+        """Seconds of being the oldest step."""
+
+
+class Watchdog:
+    """Follows every step on its way and pings ranks that have nothing to do."""
+
+    def __init__(self, group: RankGroup, deadlines: Deadlines) -> None:
+        self._group = group
+        self._deadlines = deadlines
+        self._pace = Pace(deadlines)
+        self._flights: dict[int, _Flight] = {}
+
+    def sent(self, step: Step) -> None:
+        self._flights[step.n] = _Flight(step, (peer.rank for peer in self._group.peers))
+
+    def finished(self, peer: RankPeer, n: int) -> None:
+        flight = self._flights.get(n)
+        if flight is None:
+            return
+        flight.ranks.discard(peer.rank)
+        if not flight.ranks:
+            del self._flights[n]
+            self._pace.learn(flight.tokens, time.monotonic() - flight.sent_at)
+
+    async def run(self) -> None:
+        """Until a rank is hung; never returns, raises DeadlineError naming the rank and step."""
+        before, pinged = time.monotonic(), 0.0
+        while True:
+            await asyncio.sleep(_TICK)
+            now = time.monotonic()
+            spent, before = min(now - before, _MOST_PER_TICK), now
+            if now - pinged >= self._deadlines.ping:
+                self._group.broadcast(Ping())
+                pinged = now
+            self._check(spent, late=spent >= _MOST_PER_TICK)
+
+    def _check(self, spent: float, late: bool) -> None:
+        oldest = next(iter(self._flights.values()), None)
+        if oldest is None:
+            if not late:
+                self._check_idle()
+            return
+        oldest.age += spent
+        if oldest.age > self._pace.limit(oldest.tokens):
+            ranks = " and ".join(str(rank) for rank in sorted(oldest.ranks))
+            name = f"Ranks {ranks}" if len(oldest.ranks) > 1 else f"Rank {ranks}"
+            raise DeadlineError(
+                f"{name} stopped answering during step {oldest.n} ({oldest.age:.1f} s)."
+            )
+
+    def _check_idle(self) -> None:
+        now = time.monotonic()
+        for peer in self._group.peers:
+            silence = now - (peer.heard_at or now)
+            if peer.ready is not None and silence > self._deadlines.silence:
+                raise DeadlineError(
+                    f"Rank {peer.rank} stopped answering while it was idle ({silence:.1f} s)."
+                )
