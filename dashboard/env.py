@@ -1,5 +1,6 @@
 """Environment variables, read strictly: a malformed value stops the start with one clear line."""
 
+import importlib.util
 import os
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -38,6 +39,14 @@ def port_range(name: str, default: str) -> range:
     if not (low.isdecimal() and high.isdecimal() and 1024 <= int(low) < int(high) <= 65535):
         raise ImproperlyConfigured(f"{name} must look like 21000-29999, not {value!r}.")
     return range(int(low), int(high) + 1)
+
+
+def package_folder(name: str) -> Path:
+    """Where an installed package lies, without importing it."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise ImproperlyConfigured(f"The package {name} is not installed. Run `make install`.")
+    return Path(spec.submodule_search_locations[0])
 
 
 def state_dir(base: Path) -> Path:

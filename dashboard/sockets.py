@@ -1,5 +1,9 @@
 """WebSocket routes."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-websocket_urlpatterns: list[URLPattern] = []
+from monitoring.consumers import TelemetryConsumer
+
+websocket_urlpatterns: list[URLPattern] = [
+    path("ws/telemetry", TelemetryConsumer.as_asgi()),
+]

@@ -4,10 +4,15 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.i18n import JavaScriptCatalog
 
+from dashboard.views.metrics import metrics
+from monitoring.views import telemetry_seed
+
 urlpatterns = [
     path("", include("dashboard.health")),
     path("", include("dashboard.views.urls")),
     path("", include("dashboard.gateway.urls")),
+    path("telemetry/seed", telemetry_seed, name="telemetry-seed"),
+    path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("i18n.js", JavaScriptCatalog.as_view(packages=["dashboard"]), name="javascript-catalog"),
 ]

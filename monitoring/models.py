@@ -34,6 +34,11 @@ class Layout(models.Model):
     def __str__(self) -> str:
         return f"{self.subject} {self.digest[:8]}"
 
+    @property
+    def by_metric(self) -> dict[str, list[str]]:
+        """The first field of each metric."""
+        return {described[0]: described for described in reversed(self.fields)}
+
 
 class Reading(models.Model):
     """The numbers read at one instant on the node's clock; null where the layout says why."""

@@ -1,0 +1,54 @@
+"""Which nodes, engines and ranks a page about something looks at."""
+
+from collections.abc import Iterator
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from dashboard.models import Node, Rank, Replica
+from monitoring.scopes import ScopeName, Subject
+
+
+def subjects(scope: ScopeName, pk: int | None) -> list[Subject]:
+    """Nodes first, then engines, then ranks. A scope whose row is gone has none."""
+    if scope == "node":
+        ranks = Rank.objects.filter(node=pk)
+        return [*_nodes(Node.objects.filter(pk__in=[pk])), *_ranks(ranks, with_node=False)]
+    if scope == "deployment":
+        ranks = Rank.objects.filter(replica__deployment=pk)
+        nodes = Node.objects.filter(ranks__in=ranks.filter(replica__ended_at=None)).distinct()
+        engines = _engines(Replica.objects.filter(deployment=pk))
+        return [*_nodes(nodes), *engines, *_ranks(ranks, with_node=True)]
+    found = [*_nodes(Node.objects.all()), *_engines(Replica.objects.all())]
+    if scope == "everything":
+        found += _ranks(Rank.objects.all(), with_node=True)
+    return found
+
+
+def _nodes(nodes: QuerySet[Node]) -> Iterator[Subject]:
+    for node in nodes.order_by("name"):
+        yield Subject("node", node.name, node=node.pk, node_name=node.name)
+
+
+def _engines(replicas: QuerySet[Replica]) -> Iterator[Subject]:
+    live = replicas.filter(ended_at=None).select_related("deployment", "head_node")
+    for replica in live.order_by("deployment__name"):
+        name = replica.deployment.name
+        yield Subject(
+            f"launch:{replica.launch}", name, node_name=replica.head_node.name, deployment=name
+        )
+
+
+def _ranks(ranks: QuerySet[Rank], *, with_node: bool) -> Iterator[Subject]:
+    """`with_node`: a rank is named by its node, else by its deployment."""
+    live = ranks.filter(replica__ended_at=None).select_related("replica__deployment", "node")
+    for rank in live.order_by("replica__deployment__name", "rank"):
+        deployment = rank.replica.deployment.name
+        place = rank.node.name if with_node else deployment
+        yield Subject(
+            f"launch:{rank.replica.launch}:rank{rank.rank}",
+            _("rank %(rank)s · %(place)s") % {"rank": rank.rank, "place": place},
+            node_name=rank.node.name,
+            deployment=deployment,
+            rank=str(rank.rank),
+        )

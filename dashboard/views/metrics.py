@@ -1,0 +1,27 @@
+"""`GET /metrics`: the fleet for Prometheus, for staff or a program with an API key."""
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from dashboard.gateway.errors import ApiError
+from dashboard.gateway.keys import authenticate
+from monitoring import exporter
+
+
+@require_GET
+@never_cache
+def metrics(request: HttpRequest) -> HttpResponse:
+    if not _is_staff(request):
+        try:
+            authenticate(request.headers.get("Authorization", ""))
+        except ApiError as error:
+            refused = HttpResponse(f"{error}\n", status=401, content_type="text/plain")
+            refused["WWW-Authenticate"] = "Bearer"
+            return refused
+    return HttpResponse(exporter.render(), content_type=exporter.CONTENT_TYPE)
+
+
+def _is_staff(request: HttpRequest) -> bool:
+    return isinstance(request.user, User) and request.user.is_active and request.user.is_staff

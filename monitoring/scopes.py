@@ -1,0 +1,56 @@
+"""What a page looks at. Which subjects that is, only the application above knows: it registers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from monitoring.live import launch_of
+
+ScopeName = Literal["fleet", "node", "deployment", "everything"]
+"""`everything` is the fleet with its ranks, for exporters."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something with readings. `label` is in the reader's language."""
+
+    subject: str
+    label: str
+    node: int | None = None
+    """Set for what is a node's own; an engine's readings come through whichever node sends them."""
+    node_name: str = ""
+    deployment: str = ""
+    rank: str = ""
+
+    @property
+    def topic(self) -> str:
+        return topic_of(self.node, self.subject)
+
+    @property
+    def role(self) -> str:
+        """`node`, `engine` or `rank`: lines of one role are told apart by colour."""
+        if self.node is not None:
+            return "node"
+        return "rank" if self.rank else "engine"
+
+
+def topic_of(node: int | None, subject: str) -> str:
+    """One name for a subject across nodes: launch ids are unique, `node` is not."""
+    return subject if launch_of(subject) is not None else f"{node}/{subject}"
+
+
+Resolver = Callable[[ScopeName, int | None], list[Subject]]
+
+_resolvers: list[Resolver] = []
+
+
+def register(resolver: Resolver) -> None:
+    """Called once when the application is ready. Later ones replace earlier ones."""
+    _resolvers[:] = [resolver]
+
+
+def subjects(scope: ScopeName, pk: int | None = None) -> list[Subject]:
+    """In the order lines are drawn; empty when the thing is gone or nothing runs."""
+    if not _resolvers:
+        raise RuntimeError("No resolver was registered with monitoring.scopes.")
+    return _resolvers[0](scope, pk)
