@@ -91,6 +91,10 @@ class Readiness:
                 self._asked_at = time.monotonic()
         return self._parts
 
+    def close(self) -> None:
+        for thread in self._threads.values():
+            thread.shutdown(wait=True)
+
     async def _ask(self, name: str) -> Part:
         loop = asyncio.get_running_loop()
         answer = loop.run_in_executor(self._threads[name], self._questions[name])
@@ -100,7 +104,8 @@ class Readiness:
             return Part(ok=False, detail=f"No answer within {2 * ANSWER_SECONDS} s.")
 
 
-readiness = Readiness({"database": ask_database, "broker": ask_broker, "worker": ask_worker})
+QUESTIONS = {"database": ask_database, "broker": ask_broker, "worker": ask_worker}
+readiness = Readiness(QUESTIONS)
 
 
 @never_cache

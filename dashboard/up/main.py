@@ -6,6 +6,7 @@ import http.client
 import signal
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
@@ -80,6 +81,7 @@ class Up:
 
     def _processes(self, tokens: dict[str, str]) -> None:
         """The agents follow the web process: dialling before it listens would cost a backoff."""
+        started = datetime.now(tz=UTC)
         with self.terminal.stage("Web, worker and agents"):
             for program in (fleet.web(self.options), fleet.worker(self.options)):
                 self.supervisor.start(program)
@@ -88,7 +90,7 @@ class Up:
                 address = panel.NODES[node]
                 self.supervisor.start(fleet.agent(self.options, node, address, token))
             self.supervisor.start(fleet.beat(self.options))
-            self._wait("An agent", panel.nodes_online, NODES_SECONDS)
+            self._wait("An agent", lambda: panel.nodes_online(started), NODES_SECONDS)
 
     def _models(self) -> None:
         if panel.catalogue_is_empty():

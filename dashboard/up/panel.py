@@ -4,6 +4,7 @@ import logging
 import os
 import secrets
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -128,11 +129,13 @@ def wanted_names() -> list[str]:
     return list(Deployment.objects.filter(wanted=True).values_list("name", flat=True))
 
 
-def nodes_online() -> bool:
+def nodes_online(since: datetime) -> bool:
+    """Whether the agents have signed in since then; an earlier run leaves its rows behind."""
     from dashboard.choices import NodeStatus
     from dashboard.models import Node
 
-    return not Node.objects.filter(name__in=NODES).exclude(status=NodeStatus.ONLINE).exists()
+    local = Node.objects.filter(name__in=NODES)
+    return local.filter(status=NodeStatus.ONLINE, connected_at__gte=since).count() == len(NODES)
 
 
 def resume() -> None:
