@@ -65,7 +65,7 @@ class HeadEngine:
         self.chat = ChatEncoder(self.tokenizer)
         self.scheduler = Scheduler(config, model.context_length, epoch=EPOCH)
         self.meter = Meter()
-        self._ready = False
+        self.ready = asyncio.Event()
         self._end = ""
         """Why the launch is over; empty while it is not."""
         self._deadlines = deadlines or Deadlines()
@@ -81,14 +81,14 @@ class HeadEngine:
     def status(self) -> HeadStatus:
         if self._end:
             return "failed"
-        if self._ready:
+        if self.ready.is_set():
             return "ready"
         return "loading" if self._group.complete else "starting"
 
     @property
     def detail(self) -> str:
         """A sentence; empty when ready."""
-        return self._end or ("" if self._ready else self._group.describe())
+        return self._end or ("" if self.ready.is_set() else self._group.describe())
 
     @property
     def capacity(self) -> int:
@@ -194,7 +194,7 @@ class HeadEngine:
 
     async def _serve(self) -> None:
         await self._group.assemble(EPOCH)
-        self._ready = True
+        self.ready.set()
         log.info("Ready: %s over %s.", self.spec.served_name, self.spec.config.plan)
         events: list[Event] = []
         while True:

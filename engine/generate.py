@@ -1,0 +1,168 @@
+"""Run one prompt through the real engine on this machine: its ranks, and a head without HTTP.
+
+`python -m engine.generate --prompt TEXT` prints the answer, and nothing else, on standard output.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+
+from engine.bundled import bundled_model
+from engine.checkpoint import open_checkpoint
+from engine.config import DTYPES, EngineConfig, ParallelPlan
+from engine.errors import EngineError, RankError
+from engine.head.engine import HeadEngine, Wanted
+from engine.protocol.launch import Address, ProcessSpec, encode_spec
+
+LOOPBACK = "127.0.0.1"
+STOP_SECONDS = 5.0
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m engine.generate", description=__doc__)
+    parser.add_argument("--model", default="bundled", help="path of a GGUF file, or `bundled`")
+    parser.add_argument("--prompt", required=True)
+    parser.add_argument("--max-tokens", type=int, default=128)
+    parser.add_argument("--greedy", action="store_true", help="the same as --temperature 0")
+    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--top-p", type=float, default=1.0)
+    parser.add_argument("--top-k", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--plan", default="tp=1,pp=1", help="e.g. tp=2,pp=1")
+    parser.add_argument("--dtype", choices=DTYPES, default="fp32")
+    parser.add_argument("--threads", type=int, default=1, help="threads of each rank")
+    parser.add_argument("--raw", action="store_true", help="no chat template: continue the text")
+    return parser.parse_args(arguments)
+
+
+def make_spec(options: argparse.Namespace) -> ProcessSpec:
+    """Raises ConfigError or CheckpointError for what cannot work."""
+    config = EngineConfig(
+        plan=ParallelPlan.parse(options.plan),
+        dtype=options.dtype,
+        threads_per_rank=options.threads,
+    )
+    path = bundled_model() if options.model == "bundled" else Path(options.model)
+    return ProcessSpec(
+        launch=secrets.token_hex(8),
+        token=secrets.token_hex(32),
+        role="head",
+        model_path=str(path.absolute()),
+        served_name=path.stem,
+        config=config,
+        host=LOOPBACK,
+        http=Address(LOOPBACK, 0),
+        control=Address(LOOPBACK, 0),
+    )
+
+
+@contextlib.asynccontextmanager
+async def started_ranks(spec: ProcessSpec) -> AsyncIterator[list[asyncio.subprocess.Process]]:
+    """The ranks of `spec` as processes of their own; gone when the block ends."""
+    root = str(Path(__file__).resolve().parents[1])
+    processes: list[asyncio.subprocess.Process] = []
+    try:
+        for rank in range(spec.config.plan.world_size):
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "engine.rank",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=sys.stderr,
+                cwd=root,
+                env=os.environ | {"OMP_NUM_THREADS": str(spec.config.threads_per_rank)},
+                # A Ctrl-C in the terminal is ours to handle; theirs is to follow us.
+                start_new_session=True,
+            )
+            processes.append(process)
+            if process.stdin is None:
+                raise RankError(f"Rank {rank} was started without a standard input.")
+            rank_spec = msgspec.structs.replace(spec, role="rank", rank=rank)
+            process.stdin.write(encode_spec(rank_spec) + b"\n")
+            await process.stdin.drain()
+        yield processes
+    finally:
+        await asyncio.gather(*map(_end, processes))
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), STOP_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+async def generate(options: argparse.Namespace) -> None:
+    """Print the answer as it comes; raises EngineError when there is none."""
+    spec = make_spec(options)
+    engine = HeadEngine(spec, open_checkpoint(spec.model_path))
+    prompt = (
+        engine.tokenizer.bos_ids + engine.tokenizer.encode_trusted(options.prompt)
+        if options.raw
+        else engine.chat.encode([{"role": "user", "content": options.prompt}])
+    )
+    spec = msgspec.structs.replace(spec, control=await engine.listen())
+    wanted = Wanted(
+        temperature=0.0 if options.greedy else options.temperature,
+        top_p=options.top_p,
+        top_k=options.top_k,
+        seed=options.seed,
+        max_tokens=options.max_tokens,
+    )
+    async with started_ranks(spec):
+        work = asyncio.create_task(engine.run())
+        answer = asyncio.create_task(_print_answer(engine, prompt, wanted))
+        try:
+            await asyncio.wait([work, answer], return_when=asyncio.FIRST_COMPLETED)
+            await (answer if answer.done() else work)
+        finally:
+            for task in (work, answer):
+                task.cancel()
+            await asyncio.gather(work, answer, return_exceptions=True)
+            await engine.stop("Done.")
+
+
+async def _print_answer(engine: HeadEngine, prompt: list[int], wanted: Wanted) -> None:
+    await engine.ready.wait()
+    async for delta in engine.submit([prompt], wanted):
+        if delta.finish == "error":
+            raise RankError(delta.error)
+        print(delta.text, end="", flush=True)
+    print(flush=True)
+
+
+async def _run(options: argparse.Namespace) -> int:
+    work = asyncio.create_task(generate(options))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, work.cancel)
+    try:
+        await work
+    except asyncio.CancelledError:
+        print("Stopped.", file=sys.stderr)
+        return 130
+    except EngineError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def main() -> int:
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    return asyncio.run(_run(parse(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
