@@ -92,6 +92,32 @@ if ("signedIn" in document.body.dataset) {
   openSocket(document.body.dataset.events || "/ws/events", { onMessage, onState });
 }
 
+// --- The live log of a deployment ----------------------------------------------------------------
+
+const LOG_LINES = 1000;
+const log = document.getElementById("log");
+
+function appendLog(source, text) {
+  const line = document.createElement("div");
+  line.className = "log-line";
+  const name = document.createElement("b");
+  name.textContent = source;
+  const words = document.createElement("span");
+  words.textContent = text;
+  line.append(name, words);
+  log.append(line);
+}
+
+if (log) {
+  log.scrollTop = log.scrollHeight;
+  document.body.addEventListener("log", ({ detail }) => {
+    const following = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    for (const text of detail.lines) appendLog(detail.source, text);
+    while (log.childElementCount > LOG_LINES) log.firstElementChild.remove();
+    if (following) log.scrollTop = log.scrollHeight;
+  });
+}
+
 // --- Swaps: leave alone what did not change ------------------------------------------------------
 
 // htmx leaves empty class attributes behind, and every page carries a fresh CSRF token.

@@ -1,10 +1,118 @@
-"""Deployments."""
+"""What runs, and the buttons that change it."""
 
+from collections.abc import Callable
+
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard.errors import TandemError
+from dashboard.forms.deployments import DeploymentForm
+from dashboard.models import Deployment, Job, LogLine, Model, Replica
+from dashboard.views.access import may_operate, operator_required
+from dashboard.views.live import with_live_replica
+from dashboard.views.plan import draw_plan
+
+RECENT_EVENTS = 20
+RECENT_JOBS = 6
+LOG_LINES = 300
 
 
 @login_required
 def deployments(request: HttpRequest) -> HttpResponse:
-    return render(request, "deployments/list.html")
+    return render(
+        request,
+        "deployments/list.html",
+        {
+            "deployments": with_live_replica(Deployment.objects.all()),
+            "may_operate": may_operate(request),
+            "has_models": Model.objects.exists(),
+        },
+    )
+
+
+@operator_required
+@require_http_methods(["GET", "POST"])
+def deployment_new(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST":
+        form = DeploymentForm(request.POST)
+        if form.is_valid():
+            deployment = form.save()
+            return _act(request, deployment, "deploy")
+    else:
+        form = DeploymentForm(initial=_suggestion(request))
+    return render(
+        request,
+        "deployments/new.html",
+        {"form": form, "models": Model.objects.all()},
+        status=422 if form.errors else 200,
+    )
+
+
+@login_required
+def deployment_detail(request: HttpRequest, name: str) -> HttpResponse:
+    deployment = get_object_or_404(Deployment.objects.select_related("model"), name=name)
+    replica = deployment.replicas.order_by("-pk").first()
+    live = replica if replica and replica.ended_at is None else None
+    jobs = list(deployment.jobs.prefetch_related("steps")[:RECENT_JOBS])
+    return render(
+        request,
+        "deployments/detail.html",
+        {
+            "deployment": deployment,
+            "replica": live,
+            "stages": draw_plan(deployment, live),
+            "job": jobs[0] if jobs else None,
+            "earlier_jobs": jobs[1:],
+            "log": _log(replica, jobs[0] if jobs else None),
+            "events": deployment.events.select_related("node")[:RECENT_EVENTS],
+            "api_url": request.build_absolute_uri(reverse("chat-completions")),
+            "may_operate": may_operate(request),
+        },
+    )
+
+
+@operator_required
+@require_POST
+def deployment_act(request: HttpRequest, name: str, action: str) -> HttpResponse:
+    return _act(request, get_object_or_404(Deployment, name=name), action)
+
+
+def _act(request: HttpRequest, deployment: Deployment, action: str) -> HttpResponse:
+    from dashboard import lifecycle
+
+    actions: dict[str, Callable[[Deployment, str], object]] = {
+        "deploy": lifecycle.request_deploy,
+        "stop": lifecycle.request_stop,
+        "restart": lifecycle.request_restart,
+    }
+    try:
+        actions[action](deployment, request.user.get_username())
+    except TandemError as error:
+        messages.error(request, str(error))
+    return redirect("deployment-detail", deployment.name)
+
+
+def _suggestion(request: HttpRequest) -> dict[str, object]:
+    """A model that was asked for by name, else the only one there is."""
+    asked = Model.objects.filter(name=request.GET.get("model", ""))
+    models = list(asked) or list(Model.objects.all()[:2])
+    if len(models) != 1:
+        return {}
+    model = models[0]
+    name = "" if Deployment.objects.filter(name=model.name).exists() else model.name
+    return {"model": model, "name": name, "tp": min(2, model.shape.num_kv_heads)}
+
+
+def _log(replica: Replica | None, job: Job | None) -> list[LogLine]:
+    """The last lines, oldest first."""
+    mine = Q(launch=replica.launch) if replica else Q()
+    if job:
+        mine |= Q(job=job)
+    if not mine:
+        return []
+    return list(LogLine.objects.filter(mine).order_by("-pk")[:LOG_LINES])[::-1]

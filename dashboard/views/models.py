@@ -1,10 +1,65 @@
-"""Models."""
+"""The catalogue."""
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from dashboard.errors import ImportRefused
+from dashboard.forms.models import ImportForm
+from dashboard.models import Model
+from dashboard.views.access import may_operate, operator_required
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
 def models(request: HttpRequest) -> HttpResponse:
-    return render(request, "models/list.html")
+    return _import(request) if request.method == "POST" else _page(request, ImportForm())
+
+
+@operator_required
+def _import(request: HttpRequest) -> HttpResponse:
+    from dashboard import catalogue
+
+    form = ImportForm(request.POST)
+    if not form.is_valid():
+        return _page(request, form)
+    try:
+        model = catalogue.import_model(
+            form.cleaned_data["path"], name=form.cleaned_data["name"] or None
+        )
+    except ImportRefused as refused:
+        form.add_error("path", str(refused))
+        return _page(request, form)
+    messages.success(request, _("%(model)s is in the catalogue.") % {"model": model.name})
+    return redirect("model-detail", model.name)
+
+
+@login_required
+def model_detail(request: HttpRequest, name: str) -> HttpResponse:
+    model = get_object_or_404(Model, name=name)
+    return render(
+        request,
+        "models/detail.html",
+        {
+            "model": model,
+            "deployments": model.deployments.all(),
+            "may_operate": may_operate(request),
+        },
+    )
+
+
+def _page(request: HttpRequest, form: ImportForm) -> HttpResponse:
+    return render(
+        request,
+        "models/list.html",
+        {
+            "models": Model.objects.annotate(uses=Count("deployments")),
+            "form": form,
+            "may_operate": may_operate(request),
+        },
+        status=422 if form.errors else 200,
+    )

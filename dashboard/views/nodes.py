@@ -1,10 +1,61 @@
-"""Nodes."""
+"""The boxes."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from dashboard.forms.nodes import NodeForm
+from dashboard.models import Node
+from dashboard.views.access import may_operate, operator_required
+from dashboard.views.live import live_ranks
+
+RECENT_EVENTS = 20
 
 
 @login_required
+@require_http_methods(["GET", "POST"])
 def nodes(request: HttpRequest) -> HttpResponse:
-    return render(request, "nodes/list.html")
+    return _add(request) if request.method == "POST" else _page(request, NodeForm())
+
+
+@never_cache
+@operator_required
+def _add(request: HttpRequest) -> HttpResponse:
+    """The token is in this one answer and nowhere else, so there is no redirect to follow."""
+    from dashboard import lifecycle
+
+    form = NodeForm(request.POST)
+    if not form.is_valid():
+        return _page(request, form)
+    node, token = lifecycle.create_node(form.cleaned_data["name"], form.cleaned_data["address"])
+    server = request.build_absolute_uri("/").rstrip("/")
+    return render(request, "nodes/added.html", {"node": node, "token": token, "server": server})
+
+
+@login_required
+def node_detail(request: HttpRequest, name: str) -> HttpResponse:
+    node = get_object_or_404(Node.objects.prefetch_related(live_ranks()), name=name)
+    return render(
+        request,
+        "nodes/detail.html",
+        {
+            "node": node,
+            "events": node.events.select_related("deployment")[:RECENT_EVENTS],
+            "may_operate": may_operate(request),
+        },
+    )
+
+
+def _page(request: HttpRequest, form: NodeForm) -> HttpResponse:
+    return render(
+        request,
+        "nodes/list.html",
+        {
+            "nodes": Node.objects.prefetch_related(live_ranks()),
+            "form": form,
+            "may_operate": may_operate(request),
+        },
+        status=422 if form.errors else 200,
+    )

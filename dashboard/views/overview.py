@@ -1,10 +1,84 @@
-"""Overview."""
+"""The whole fleet on one page."""
+
+from dataclasses import dataclass
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from dashboard.choices import DeploymentStatus, NodeStatus, RankStatus
+from dashboard.models import ApiKey, Conversation, Deployment, Event, Model, Node, Rank
+from dashboard.views.live import live_ranks, with_live_replica
+
+RECENT_EVENTS = 8
+
+
+@dataclass(frozen=True)
+class Hint:
+    """One step of getting started."""
+
+    done: bool
+    text: str
+    url: str
 
 
 @login_required
 def overview(request: HttpRequest) -> HttpResponse:
-    return render(request, "overview.html")
+    deployments = with_live_replica(Deployment.objects.all())
+    nodes = Node.objects.prefetch_related(live_ranks())
+    return render(
+        request,
+        "overview.html",
+        {
+            "deployments": deployments,
+            "nodes": nodes,
+            "events": Event.objects.select_related("deployment", "node")[:RECENT_EVENTS],
+            "counts": _counts(),
+            "hints": _hints(request),
+        },
+    )
+
+
+def _counts() -> dict[str, int]:
+    nodes = Node.objects.aggregate(
+        nodes=Count("pk"), online=Count("pk", filter=Q(status=NodeStatus.ONLINE))
+    )
+    deployments = Deployment.objects.aggregate(
+        deployments=Count("pk"), ready=Count("pk", filter=Q(status=DeploymentStatus.READY))
+    )
+    ranks = Rank.objects.filter(replica__ended_at=None).aggregate(
+        ranks=Count("pk"), working=Count("pk", filter=Q(status=RankStatus.READY))
+    )
+    return {**nodes, **deployments, **ranks}
+
+
+def _hints(request: HttpRequest) -> list[Hint]:
+    """What is left to do before a program gets its first answer; empty when all is done."""
+    user = request.user.pk
+    hints = [
+        Hint(
+            Node.objects.filter(status=NodeStatus.ONLINE).exists(),
+            _("Connect a node"),
+            reverse("nodes"),
+        ),
+        Hint(Model.objects.exists(), _("Import a model"), reverse("models")),
+        Hint(
+            Deployment.objects.filter(status=DeploymentStatus.READY).exists(),
+            _("Deploy it over your nodes"),
+            reverse("deployments"),
+        ),
+        Hint(
+            Conversation.objects.filter(user=user).exists(),
+            _("Say something in the playground"),
+            reverse("chat"),
+        ),
+        Hint(
+            ApiKey.objects.filter(user=user, revoked=None).exists(),
+            _("Make an API key for your own program"),
+            reverse("api-keys"),
+        ),
+    ]
+    return [] if all(hint.done for hint in hints) else hints

@@ -1,11 +1,9 @@
 """The panel's own pages."""
 
-from django.urls import path
+from django.urls import path, re_path
 from django.views.i18n import set_language
 
-from dashboard.views.deployments import deployments
-from dashboard.views.models import models
-from dashboard.views.nodes import nodes
+from dashboard.views import deployments, models, nodes
 from dashboard.views.overview import overview
 from dashboard.views.session import sign_in, sign_out
 
@@ -14,7 +12,16 @@ urlpatterns = [
     path("sign-in/", sign_in, name="sign-in"),
     path("sign-out/", sign_out, name="sign-out"),
     path("language/", set_language, name="set_language"),
-    path("models/", models, name="models"),
-    path("nodes/", nodes, name="nodes"),
-    path("deployments/", deployments, name="deployments"),
+    path("models/", models.models, name="models"),
+    path("models/<slug:name>/", models.model_detail, name="model-detail"),
+    path("nodes/", nodes.nodes, name="nodes"),
+    path("nodes/<slug:name>/", nodes.node_detail, name="node-detail"),
+    path("deployments/", deployments.deployments, name="deployments"),
+    path("deployments/new/", deployments.deployment_new, name="deployment-new"),
+    path("deployments/<slug:name>/", deployments.deployment_detail, name="deployment-detail"),
+    re_path(
+        r"^deployments/(?P<name>[-\w]+)/(?P<action>deploy|stop|restart)/$",
+        deployments.deployment_act,
+        name="deployment-act",
+    ),
 ]

@@ -1,0 +1,101 @@
+"""A new deployment, refused at the field when its plan cannot work."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.translation import gettext as _
+
+from dashboard.models import Deployment
+from engine.config import BLOCK_SIZE, ModelConfig, ParallelPlan
+from engine.errors import ConfigError, PlanError
+from engine.shards import check_plan
+
+if TYPE_CHECKING:
+    _DeploymentForm = forms.ModelForm[Deployment]
+else:
+    _DeploymentForm = forms.ModelForm
+
+
+class DeploymentForm(_DeploymentForm):
+    class Meta:
+        model = Deployment
+        fields = [
+            "model",
+            "name",
+            "tp",
+            "pp",
+            "dtype",
+            "max_model_len",
+            "max_batch_size",
+            "kv_cache_tokens",
+        ]
+        widgets = {
+            "name": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
+        }
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if name == "new":
+            raise forms.ValidationError(_("This name is taken by the panel itself."))
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if self.errors:
+            return cleaned
+        shape = cleaned["model"].shape
+        plan = ParallelPlan(tp=cleaned["tp"], pp=cleaned["pp"])
+        self._check_split(shape, plan)
+        self._check_lengths(shape, cleaned)
+        return cleaned
+
+    def _check_split(self, shape: ModelConfig, plan: ParallelPlan) -> None:
+        if plan.tp > shape.num_kv_heads:
+            self.add_error(
+                "tp",
+                _(
+                    "This model has %(heads)s KV heads, so at most %(heads)s ranks can share a "
+                    "layer. Use pipeline stages for more boxes."
+                )
+                % {"heads": shape.num_kv_heads},
+            )
+        if plan.pp > shape.num_layers:
+            self.add_error(
+                "pp",
+                _("This model has %(layers)s layers, so at most %(layers)s stages.")
+                % {"layers": shape.num_layers},
+            )
+        if self.errors:
+            return
+        try:
+            check_plan(shape, plan)
+        except PlanError as error:
+            self.add_error("tp", str(error))
+
+    def _check_lengths(self, shape: ModelConfig, cleaned: dict[str, Any]) -> None:
+        asked = cleaned["max_model_len"]
+        if asked and asked > shape.context_length:
+            self.add_error(
+                "max_model_len",
+                _("This model reads at most %(limit)s tokens.") % {"limit": shape.context_length},
+            )
+            return
+        longest = asked or shape.context_length
+        if cleaned["kv_cache_tokens"] < longest + BLOCK_SIZE:
+            self.add_error(
+                "kv_cache_tokens",
+                _(
+                    "One conversation may grow to %(length)s tokens and would not fit. Give the "
+                    "cache at least %(needed)s tokens, or set a shorter context length."
+                )
+                % {"length": longest, "needed": longest + BLOCK_SIZE},
+            )
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]  # django-stubs leave out this hook
+        if self.errors:
+            return
+        try:
+            self.instance.engine_config  # noqa: B018
+        except ConfigError as error:
+            self.add_error(None, str(error))

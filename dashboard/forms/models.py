@@ -1,0 +1,28 @@
+"""Taking a model file into the catalogue."""
+
+from django import forms
+from django.core.validators import validate_slug
+from django.utils.translation import gettext_lazy as _
+
+
+class ImportForm(forms.Form):
+    path = forms.CharField(
+        label=_("Path to a GGUF file"),
+        max_length=1024,
+        help_text=_("On this machine, and at the same path on every node that will run it."),
+        widget=forms.TextInput(
+            attrs={
+                "placeholder": "/srv/models/smollm2-135m-instruct.gguf",
+                "spellcheck": "false",
+                "autocomplete": "off",
+            }
+        ),
+    )
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=80,
+        required=False,
+        validators=[validate_slug],
+        help_text=_("Optional. Left empty, the name comes from the file."),
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
+    )
