@@ -1,0 +1,54 @@
+"""The memory a plan needs, and the reason when a node lacks it."""
+
+import pytest
+
+from engine.bundled import bundled_model
+from engine.checkpoint import open_checkpoint
+from engine.config import EngineConfig, ModelConfig, ParallelPlan
+from engine.errors import PlanError
+from engine.planner import MemoryNeed, misfit, rank_memory
+
+MIB = 1024**2
+
+
+@pytest.fixture(scope="module")
+def model() -> ModelConfig:
+    return open_checkpoint(bundled_model()).config
+
+
+def test_the_numbers_are_those_the_ranks_report(model: ModelConfig) -> None:
+    config = EngineConfig(plan=ParallelPlan(tp=2), dtype="int8")
+    first, second = (rank_memory(model, config, rank) for rank in range(2))
+    assert (first.weights, second.weights) == (343_915_776, 308_487_936)
+    assert first.kv == 2 * second.kv == 503_808_000
+
+
+def test_int8_is_smaller_only_where_the_processor_multiplies_integers(model: ModelConfig) -> None:
+    config = EngineConfig(dtype="int8")
+    plain = rank_memory(model, config, 0)
+    compact = rank_memory(model, config, 0, integer_dot_products=True)
+    assert plain.weights > rank_memory(model, EngineConfig(), 0).weights
+    assert compact.weights < plain.weights / 2
+
+
+def test_every_stage_holds_its_layers_only(model: ModelConfig) -> None:
+    config = EngineConfig(plan=ParallelPlan(pp=2))
+    whole = rank_memory(model, EngineConfig(), 0)
+    parts = [rank_memory(model, config, rank) for rank in range(2)]
+    assert sum(part.kv for part in parts) == whole.kv
+    table = model.vocab_size * model.hidden_size * 4
+    assert sum(part.weights for part in parts) == whole.weights + table, "each end has the table"
+
+
+def test_a_plan_the_model_cannot_take_is_refused(model: ModelConfig) -> None:
+    with pytest.raises(PlanError, match="KV heads"):
+        rank_memory(model, EngineConfig(plan=ParallelPlan(tp=4)), 0)
+
+
+def test_a_misfit_names_the_place_the_numbers_and_a_remedy() -> None:
+    need = MemoryNeed(weights=500 * MIB, kv=4096 * MIB, workspace=300 * MIB)
+    assert misfit(need, 8192 * MIB, "node-a") == ""
+    sentence = misfit(need, 2048 * MIB, "node-a")
+    assert sentence.startswith("node-a has 2.0 GiB of memory free, but this rank needs 4.8 GiB")
+    assert sentence.endswith("use a smaller KV cache.")
+    assert misfit(need, 512 * MIB, "node-a").endswith("split the model over more nodes.")
