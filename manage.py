@@ -7,11 +7,11 @@ import sys
 
 def main() -> int:
     if sys.argv[1:2] == ["up"]:  # It makes the servers that Django's settings ask for.
-        from dashboard.up import main as up
+        from dashboard.up.main import main as up
 
         return up(sys.argv[2:])
 
-    from dashboard.up.servers import use_running_servers
+    from dashboard.up.note import use_running_servers
 
     use_running_servers()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")

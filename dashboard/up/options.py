@@ -1,7 +1,6 @@
 """What `up` takes from the environment, read strictly before anything starts."""
 
 import errno
-import os
 import secrets
 import socket
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from dashboard import env
 from dashboard.up.errors import UpError
+from dashboard.up.note import write_private
 
 PORT_WAIT_SECONDS = 2.0
 """A killed `up` may need a moment until the kernel has ended its web process."""
@@ -28,7 +28,11 @@ class Options:
 
     @classmethod
     def from_environment(cls, base: Path) -> "Options":
-        """Raises ImproperlyConfigured for a malformed value."""
+        """Raises ImproperlyConfigured for a malformed value, also one that only Django reads."""
+        env.port_range("TANDEM_ENGINE_PORTS", "21000-30999")
+        env.flag("TANDEM_DEBUG", False)
+        if env.text("DATABASE_URL"):
+            env.database("DATABASE_URL")
         return cls(
             base=base,
             state=env.state_dir(base),
@@ -64,15 +68,6 @@ def prepare_state(state: Path) -> None:
             f"Cannot use the state directory {state}: {error.strerror}. "
             "Set TANDEM_STATE_DIR to a folder of your own."
         ) from error
-
-
-def write_private(path: Path, text: str) -> None:
-    """Written beside and moved into place: readers see all of it or none."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    beside.replace(path)
 
 
 def check_port(host: str, port: int) -> None:

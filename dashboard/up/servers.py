@@ -1,18 +1,17 @@
 """Postgres and Valkey for the other processes: embedded ones, or those the environment names."""
 
-import json
 import os
 import signal
-from pathlib import Path
 
-from dashboard import env
+import psycopg
+import redis
+
 from dashboard.embedded import EmbeddedPostgres, EmbeddedValkey
 from dashboard.up.child import Program
-from dashboard.up.options import Options, write_private
+from dashboard.up.errors import UpError
+from dashboard.up.note import leave_note, note_path
+from dashboard.up.options import Options
 from dashboard.up.supervisor import Supervisor
-
-NAMES = ("DATABASE_URL", "REDIS_URL")
-BASE = Path(__file__).resolve().parents[2]
 
 
 class Servers:
@@ -20,7 +19,7 @@ class Servers:
 
     def __init__(self, options: Options, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
-        self._note = note_path(options.state)
+        self._state = options.state
         self.postgres = None if options.database_url else EmbeddedPostgres(options.state)
         self.valkey = None if options.redis_url else EmbeddedValkey(options.state)
         self.urls = {
@@ -45,30 +44,33 @@ class Servers:
         os.environ.update(self.urls)
 
     def wait(self) -> None:
-        """Raises EmbeddedError with the last log lines when one does not come up."""
+        """Raises EmbeddedError or UpError, saying why, when one does not answer."""
         if self.postgres:
             self.postgres.wait_ready()
+        else:
+            _ask_postgres(self.urls["DATABASE_URL"])
         if self.valkey:
             self.valkey.wait_ready()
+        else:
+            _ask_valkey(self.urls["REDIS_URL"])
         embedded = {"DATABASE_URL": self.postgres, "REDIS_URL": self.valkey}
-        shared = {name: self.urls[name] for name in NAMES if embedded[name]}
-        write_private(self._note, json.dumps(shared))
+        leave_note(self._state, {name: self.urls[name] for name, it in embedded.items() if it})
 
     def forget(self) -> None:
-        self._note.unlink(missing_ok=True)
+        note_path(self._state).unlink(missing_ok=True)
 
 
-def note_path(state: Path) -> Path:
-    return state / "secrets" / "servers.json"
-
-
-def use_running_servers() -> None:
-    """A command typed beside a running `up` uses the same servers, unless told of others."""
-    note = note_path(env.state_dir(BASE))
+def _ask_postgres(url: str) -> None:
     try:
-        urls = json.loads(note.read_text())
-    except (OSError, ValueError):
-        return
-    for name in NAMES:
-        if name in urls:
-            os.environ.setdefault(name, urls[name])
+        psycopg.connect(url, connect_timeout=10).close()
+    except psycopg.Error as error:
+        first = str(error).strip().splitlines()[0]
+        raise UpError(f"The database that DATABASE_URL names does not answer: {first}") from error
+
+
+def _ask_valkey(url: str) -> None:
+    try:
+        with redis.Redis.from_url(url, socket_connect_timeout=10, socket_timeout=10) as client:
+            client.ping()
+    except (redis.RedisError, ValueError) as error:
+        raise UpError(f"The broker that REDIS_URL names does not answer: {error}") from error

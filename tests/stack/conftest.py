@@ -50,7 +50,8 @@ class Stack:
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
         self.ready_seconds = 0.0
-        self._output = state.with_name(f"{state.name}.out")
+        self.extra: dict[str, str] = {}
+        self.output_file = state.with_name(f"{state.name}.out")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -62,11 +63,12 @@ class Stack:
             "TANDEM_PORT": str(self.port),
             "TANDEM_ADMIN_PASSWORD": self.password,
             "TANDEM_ENGINE_PORTS": f"{first}-{first + 99}",
+            **self.extra,
         }
 
     @property
     def output(self) -> str:
-        return self._output.read_text(errors="replace") if self._output.exists() else ""
+        return self.output_file.read_text(errors="replace") if self.output_file.exists() else ""
 
     @property
     def pid(self) -> int:
@@ -76,7 +78,7 @@ class Stack:
     def start(self) -> "Stack":
         """Until the line `Ready: …`; raises when `up` ends before."""
         started = time.monotonic()
-        self._output.write_text("")
+        self.output_file.write_text("")
         self.launch()
         wait_for("Ready", self._ready_or_ended, START_SECONDS)
         if "Ready: " not in self.output:
@@ -85,7 +87,7 @@ class Stack:
         return self
 
     def launch(self) -> subprocess.Popen[bytes]:
-        with self._output.open("ab") as output:
+        with self.output_file.open("ab") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "up"],
                 cwd=PROJECT,
@@ -145,22 +147,31 @@ class Stack:
         return psutil.Process(self.pid).children(recursive=True)
 
     def process_of(self, *words: str) -> psutil.Process:
-        """The one whose command line holds all the words."""
-        found = [it for it in self.processes() if set(words) <= set(command_line(it))]
-        assert found, f"no process with {words}"
+        """The one whose command line holds all the words; waits for it a moment."""
+
+        def find() -> list[psutil.Process]:
+            return [it for it in self.processes() if set(words) <= set(self.words_of(it))]
+
+        found: list[psutil.Process] = wait_for(f"a process with {words}", find, 15)
         return found[0]
+
+    def leftovers(self) -> list[psutil.Process]:
+        """Processes of this stack that run without an `up`."""
+        return [
+            it for it in psutil.process_iter() if str(self.state) in " ".join(self.words_of(it))
+        ]
+
+    @staticmethod
+    def words_of(process: psutil.Process) -> list[str]:
+        try:
+            return process.cmdline()
+        except psutil.Error:
+            return []
 
     def _ready_or_ended(self) -> bool:
         return "Ready: " in self.output or (
             self.process is not None and self.process.poll() is not None
         )
-
-
-def command_line(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
 
 
 @pytest.fixture(scope="session")

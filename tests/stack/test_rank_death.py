@@ -1,0 +1,64 @@
+"""A rank that is killed: the page says why, the deployment restarts by itself and answers again."""
+
+import time
+
+import openai
+import psutil
+import pytest
+
+from tests.stack.conftest import Stack, wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.model]
+
+
+def answer(client: openai.OpenAI) -> str | None:
+    reply = client.chat.completions.create(
+        model="smollm2",
+        messages=[{"role": "user", "content": "What is the capital of France?"}],
+        max_tokens=8,
+        temperature=0,
+    )
+    return reply.choices[0].message.content
+
+
+def answer_or_none(client: openai.OpenAI) -> str | None:
+    try:
+        return answer(client)
+    except openai.APIError:
+        return None
+
+
+def rank_pids(stack: Stack) -> set[int]:
+    return {it.pid for it in stack.processes() if "engine.rank" in stack.words_of(it)}
+
+
+def test_a_killed_rank_comes_back_by_itself(
+    stack: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with openai.OpenAI(
+        base_url=f"{stack.base_url}/v1", api_key=stack.api_key(), max_retries=0, timeout=60
+    ) as client:
+        before = answer(client)
+        pids = rank_pids(stack)
+        assert len(pids) == 2
+        killed = time.monotonic()
+        psutil.Process(min(pids)).kill()
+        events = wait_for("an event", lambda: killed_event(stack), 30)
+        assert "SIGKILL" in events
+        wait_for("all new ranks", lambda: rank_pids(stack).isdisjoint(pids), 60)
+        after = wait_for("an answer", lambda: answer_or_none(client), 90)
+    with capsys.disabled():
+        print(f"\nanswering again {time.monotonic() - killed:.1f} s after kill -9 of a rank")
+    assert after == before
+
+
+def killed_event(stack: Stack) -> str:
+    """The newest words about the death, as the deployment's page shows them."""
+    texts = stack.manage(
+        "shell",
+        "--no-imports",
+        "--command",
+        "from dashboard.models import Event\n"
+        "for event in Event.objects.filter(deployment__name='smollm2')[:20]: print(event.text)",
+    )
+    return next((line for line in texts.splitlines() if "SIGKILL" in line), "")
