@@ -2,8 +2,10 @@
 
 from django.urls import URLPattern, path
 
+from dashboard.consumers.chat import ChatConsumer
 from monitoring.consumers import TelemetryConsumer
 
 websocket_urlpatterns: list[URLPattern] = [
+    path("ws/chat", ChatConsumer.as_asgi()),
     path("ws/telemetry", TelemetryConsumer.as_asgi()),
 ]

@@ -11,6 +11,8 @@ urlpatterns = [
     path("", include("dashboard.health")),
     path("", include("dashboard.views.urls")),
     path("", include("dashboard.gateway.urls")),
+    path("", include("dashboard.views.chat")),
+    path("", include("dashboard.views.keys")),
     path("telemetry/seed", telemetry_seed, name="telemetry-seed"),
     path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),

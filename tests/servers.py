@@ -11,6 +11,7 @@ from pathlib import Path
 from dashboard.embedded import EmbeddedPostgres, EmbeddedValkey
 
 _state = Path(tempfile.mkdtemp(prefix="tandem-tests-"))
+(_state / "static").mkdir()
 _postgres = EmbeddedPostgres(_state)
 _valkey = EmbeddedValkey(_state)
 

@@ -1,5 +1,6 @@
 """The same road for our own pages: a chat with a route, as typed events."""
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 

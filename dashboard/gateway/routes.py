@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from dashboard.choices import DeploymentStatus, ReplicaStatus
 from dashboard.gateway.errors import ApiError
-from dashboard.models import Deployment, Replica
+from dashboard.models import Deployment, Rank, Replica
 
 RETRY_SECONDS = 5
 """How soon it is worth asking again while a deployment is on its way up."""
@@ -41,6 +41,12 @@ def find_target(name: str) -> Target:
     if replica is None:
         raise _not_ready(find_deployment(name))
     return Target(name, replica.launch, replica.base_url, replica.token)
+
+
+def answering_ranks(launch: str) -> list[dict[str, str | int]]:
+    """Which rank runs on which node in a launch, in rank order."""
+    ranks = Rank.objects.filter(replica__launch=launch).select_related("node")
+    return [{"rank": rank.rank, "node": rank.node.name} for rank in ranks]
 
 
 def offered() -> list[Deployment]:

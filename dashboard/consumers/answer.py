@@ -1,0 +1,142 @@
+"""One answer on its way to one browser: every piece sent on, measured and kept."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
+from typing import Any
+
+from channels.db import database_sync_to_async
+from django.template.loader import render_to_string
+
+from dashboard import conversations
+from dashboard.choices import MessageStatus
+from dashboard.conversations import Turn
+from dashboard.gateway.client import ChatEvent, Finished, TextDelta, Usage, stream_chat
+from dashboard.gateway.errors import ApiError
+from dashboard.gateway.routes import Target, answering_ranks, find_target
+from dashboard.rendering import render_markdown
+
+KEEP_SECONDS = 2.0
+RENDER_SECONDS = 0.4
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Answering:
+    """Runs one turn. Cancel its task to stop: the text so far and its metrics stay."""
+
+    def __init__(self, turn: Turn, parameters: dict[str, Any], send: Send) -> None:
+        self.turn = turn
+        self.ended = False
+        self._parameters = parameters
+        self._send = send
+        self._asked = time.monotonic()
+        self._first: float | None = None
+        self._last: float | None = None
+        self._rendered = self._asked
+        self._pieces = 0
+        self._usage: Usage | None = None
+        self._finish_reason: str | None = None
+        self._source: dict[str, Any] = {}
+
+    async def run(self) -> None:
+        """Ask and send on, to whatever end."""
+        keeper = asyncio.create_task(self._keep_on())
+        try:
+            await self._send({"type": "start", "message": self.turn.answer.pk})
+            await self._ask()
+        except ApiError as error:
+            await self._halt(keeper)
+            await self.end(MessageStatus.FAILED, str(error))
+        except asyncio.CancelledError:
+            await self._halt(keeper)
+            await self.end(MessageStatus.STOPPED)
+        else:
+            await self._halt(keeper)
+            await self.end(MessageStatus.DONE)
+
+    async def end(self, status: MessageStatus, error: str = "") -> None:
+        """Keep what came and say how it ended; the first call counts."""
+        if self.ended:
+            return
+        self.ended = True
+        answer = self.turn.answer
+        answer.status, answer.error, answer.metrics = status, error, self._metrics()
+        await database_sync_to_async(conversations.keep)(answer)
+        message = {
+            "type": "done",
+            "message": answer.pk,
+            "status": status.value,
+            "metrics": answer.metrics,
+            "html": render_to_string("chat/_message.html", {"message": answer}),
+        }
+        await self._send(message)
+
+    async def _ask(self) -> None:
+        route = self.turn.conversation.route
+        target: Target = await database_sync_to_async(find_target)(route)
+        ranks = await database_sync_to_async(answering_ranks)(target.launch)
+        self._source = {"route": route, "launch": target.launch, "ranks": ranks}
+        body = {"model": route, "messages": self.turn.prompt, **self._parameters}
+        request_id = f"chat_{uuid.uuid4().hex}"
+        async with aclosing(stream_chat(target, body, request_id=request_id)) as events:
+            async for event in events:
+                await self._take(event)
+
+    async def _take(self, event: ChatEvent) -> None:
+        match event:
+            case TextDelta(text):
+                self._last = time.monotonic()
+                self._first = self._first or self._last
+                self._pieces += 1
+                self.turn.answer.content += text
+                await self._send({"type": "delta", "text": text})
+                await self._render()
+            case Finished(reason):
+                self._finish_reason = reason
+            case Usage():
+                self._usage = event
+
+    async def _render(self) -> None:
+        """Now and then, what is there as Markdown; the browser shows later pieces as plain text."""
+        if time.monotonic() - self._rendered < RENDER_SECONDS:
+            return
+        self._rendered = time.monotonic()
+        text = self.turn.answer.content.rstrip()
+        html = render_markdown(text)
+        await self._send({"type": "render", "html": html, "length": _utf16_length(text)})
+
+    async def _keep_on(self) -> None:
+        while True:
+            await asyncio.sleep(KEEP_SECONDS)
+            await database_sync_to_async(conversations.keep)(self.turn.answer)
+
+    @staticmethod
+    async def _halt(keeper: asyncio.Task[None]) -> None:
+        keeper.cancel()
+        with suppress(asyncio.CancelledError):
+            await keeper
+
+    def _metrics(self) -> dict[str, Any]:
+        """Absent values are None. Without the engine's own count, pieces are a lower bound."""
+        if self._first is None or self._last is None:
+            return {**self._source, "parameters": self._parameters}
+        tokens = self._usage.completion_tokens if self._usage else self._pieces
+        decoding = self._last - self._first
+        return {
+            **self._source,
+            "parameters": self._parameters,
+            "ttft_seconds": self._first - self._asked,
+            "seconds": self._last - self._asked,
+            "tokens": tokens,
+            "tokens_counted": "engine" if self._usage else "pieces",
+            "prompt_tokens": self._usage.prompt_tokens if self._usage else None,
+            "tokens_per_second": (tokens - 1) / decoding if tokens > 1 and decoding > 0 else None,
+            "finish_reason": self._finish_reason,
+        }
+
+
+def _utf16_length(text: str) -> int:
+    """As JavaScript counts."""
+    return len(text.encode("utf-16-le")) // 2

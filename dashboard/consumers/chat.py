@@ -1,0 +1,140 @@
+"""`/ws/chat`: the playground's socket. One answer at a time; closing the tab stops it."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any, Literal
+from urllib.parse import parse_qs
+
+import msgspec
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from dashboard import conversations
+from dashboard.choices import MessageStatus
+from dashboard.consumers.answer import Answering
+from dashboard.conversations import Turn
+from dashboard.errors import TandemError
+
+SIGNED_OUT = 4403
+STOP_SECONDS = 5.0
+MAX_TEXT = 200_000
+
+
+class Parameters(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """What the panel offers; the head judges the values."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+
+
+class Send(msgspec.Struct, tag="send"):
+    """A new question; without a conversation it starts one."""
+
+    route: str
+    text: str
+    conversation: int | None = None
+    system: str = ""
+    parameters: Parameters = msgspec.field(default_factory=Parameters)
+
+
+class Again(msgspec.Struct, tag="again"):
+    """Answer the last question once more."""
+
+    route: str
+    conversation: int
+    system: str = ""
+    parameters: Parameters = msgspec.field(default_factory=Parameters)
+
+
+class Stop(msgspec.Struct, tag="stop"):
+    pass
+
+
+_decoder: msgspec.json.Decoder[Send | Again | Stop] = msgspec.json.Decoder(Send | Again | Stop)
+
+
+class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
+    """Accepts `send`, `again` and `stop`; answers `conversation`, `start`, `delta`, `render`,
+    `done` and `error`."""
+
+    answering: Answering | None = None
+    task: asyncio.Task[None] | None = None
+    gone = False
+
+    async def connect(self) -> None:
+        await self.accept()
+        if not self.scope["user"].is_authenticated:
+            await self.close(SIGNED_OUT)
+            return
+        self._speak()
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        try:
+            message = _decoder.decode(text_data or "")
+        except msgspec.MsgspecError as error:
+            await self._say("error", message=_("The page sent something odd: %s.") % error)
+            return
+        if isinstance(message, Stop):
+            await self._stop()
+            return
+        try:
+            await self._begin(message)
+        except TandemError as error:
+            await self._say("error", message=str(error))
+
+    async def disconnect(self, code: int) -> None:
+        self.gone = True
+        await self._stop()
+
+    async def _begin(self, message: Send | Again) -> None:
+        if self.task is not None and not self.task.done():
+            raise conversations.Busy(_("An answer is on its way; stop it or wait for its end."))
+        turn = await database_sync_to_async(self._turn)(message)
+        await self._say("conversation", id=turn.conversation.pk, title=turn.conversation.title)
+        parameters = msgspec.to_builtins(message.parameters)
+        self.answering = Answering(turn, parameters, self._send_message)
+        self.task = asyncio.create_task(self.answering.run())
+
+    def _turn(self, message: Send | Again) -> Turn:
+        user = self.scope["user"]
+        if isinstance(message, Again):
+            pk, system = message.conversation, message.system.strip()
+            return conversations.ask_again(user, pk, message.route, system)
+        text = message.text.strip()
+        if not text or len(text) > MAX_TEXT:
+            raise TandemError(_("A message must have between 1 and %s characters.") % MAX_TEXT)
+        pk_or_new = message.conversation
+        return conversations.ask(user, pk_or_new, message.route, text, message.system.strip())
+
+    async def _stop(self) -> None:
+        """Hang up on the head; wait until what came is kept."""
+        task, answering = self.task, self.answering
+        if task is None or answering is None or answering.ended:
+            return
+        if not task.cancelling():
+            task.cancel()
+        await asyncio.wait({task}, timeout=STOP_SECONDS)
+        await answering.end(MessageStatus.STOPPED)  # a task cancelled before it began says nothing
+
+    async def _say(self, kind: Literal["conversation", "error"], **fields: Any) -> None:
+        await self._send_message({"type": kind, **fields})
+
+    async def _send_message(self, message: dict[str, Any]) -> None:
+        if self.gone:
+            return
+        with suppress(OSError):  # the browser has just left; `disconnect` comes next
+            await self.send(text_data=msgspec.json.encode(message).decode())
+
+    def _speak(self) -> None:
+        """The page's language, for errors and for rendered messages."""
+        query = parse_qs(self.scope["query_string"].decode("ascii", "replace"))
+        wanted = query.get("language", [settings.LANGUAGE_CODE])[0]
+        try:
+            translation.activate(translation.get_supported_language_variant(wanted))
+        except LookupError:
+            translation.activate(settings.LANGUAGE_CODE)

@@ -1,0 +1,142 @@
+"""The playground: conversations, their messages and what can answer."""
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
+from django.urls import path
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from dashboard import conversations
+from dashboard.choices import DeploymentStatus, MessageRole, ReplicaStatus
+from dashboard.gateway.routes import loading_progress
+from dashboard.models import Conversation, Deployment, Message
+
+
+@login_required
+@require_GET
+def chat(request: HttpRequest, pk: int | None = None) -> HttpResponse:
+    conversation = _own(request, pk) if pk else None
+    if conversation is not None:
+        conversations.close_abandoned(conversation)
+    rows = list(conversation.messages.all()) if conversation else []
+    routes = [_described(row) for row in _deployments()]
+    context = {
+        "conversation": conversation,
+        "rows": [row for row in rows if row.role != MessageRole.SYSTEM],
+        "system": next((row.content for row in rows if row.role == MessageRole.SYSTEM), ""),
+        "conversations": conversations.search(_user(request)),
+        "routes": routes,
+        "route": _chosen(routes, conversation),
+        "examples": _examples(),
+    }
+    return render(request, "chat/page.html", context)
+
+
+@login_required
+@require_GET
+def conversation_list(request: HttpRequest) -> HttpResponse:
+    words = request.GET.get("q", "").strip()
+    found = conversations.search(_user(request), words)
+    current = request.GET.get("current", "")
+    context = {"conversations": found, "words": words, "current": current}
+    return render(request, "chat/_list.html", context)
+
+
+@login_required
+@require_GET
+def message(request: HttpRequest, pk: int, message_pk: int) -> HttpResponse:
+    """One message as it is now, for a page that lost its socket."""
+    conversation = _own(request, pk)
+    conversations.close_abandoned(conversation)
+    row = get_object_or_404(Message, conversation=conversation, pk=message_pk)
+    return render(request, "chat/_message.html", {"message": row})
+
+
+@login_required
+@require_GET
+def routes(request: HttpRequest) -> JsonResponse:
+    return JsonResponse({"routes": [_described(row) for row in _deployments()]})
+
+
+@login_required
+@require_POST
+def rename(request: HttpRequest, pk: int) -> HttpResponse:
+    conversation = _own(request, pk)
+    if title := conversations.title_of(request.POST.get("title", "")):
+        # Not `save`: a new name does not make an old conversation a recent one.
+        Conversation.objects.filter(pk=conversation.pk).update(title=title)
+    return redirect("conversation", pk)
+
+
+@login_required
+@require_POST
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    _own(request, pk).delete()
+    return redirect("chat")
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def _own(request: HttpRequest, pk: int) -> Conversation:
+    try:
+        return conversations.of(_user(request), pk)
+    except conversations.ConversationMissing as error:
+        raise Http404(str(error)) from error
+
+
+def _deployments() -> list[Deployment]:
+    return list(Deployment.objects.select_related("model"))
+
+
+def _described(deployment: Deployment) -> dict[str, Any]:
+    """A route for the selector, with the words for when it cannot answer."""
+    ready = deployment.status == DeploymentStatus.READY
+    progress = None if ready else loading_progress(deployment)
+    replica = deployment.replicas.filter(status=ReplicaStatus.READY).last() if ready else None
+    ranks = list(replica.ranks.select_related("node")) if replica else []
+    context = {"deployment": deployment, "ready": ready, "progress": progress, "ranks": ranks}
+    shape = deployment.model.shape
+    return {
+        "name": deployment.name,
+        "label": f"{deployment.name} · {deployment.get_status_display()}",
+        "ready": ready,
+        "context_length": deployment.max_model_len or shape.context_length,
+        "html": render_to_string("chat/_route.html", context),
+    }
+
+
+def _chosen(routes: list[dict[str, Any]], conversation: Conversation | None) -> str:
+    """The conversation's own route, else the first that can answer."""
+    names = [route["name"] for route in routes]
+    if conversation is not None and conversation.route in names:
+        return conversation.route
+    ready = [route["name"] for route in routes if route["ready"]]
+    return next(iter([*ready, *names]), "")
+
+
+def _examples() -> list[str]:
+    return [
+        _("Explain why two small computers can run one large model together."),
+        _("Write a short poem about a quiet office."),
+        _("Give me three names for a team's shared coffee machine."),
+        _("What is the difference between a list and a tuple in Python?"),
+    ]
+
+
+urlpatterns = [
+    path("chat/", chat, name="chat"),
+    path("chat/conversations/", conversation_list, name="chat-conversations"),
+    path("chat/routes/", routes, name="chat-routes"),
+    path("chat/<int:pk>/", chat, name="conversation"),
+    path("chat/<int:pk>/rename/", rename, name="conversation-rename"),
+    path("chat/<int:pk>/delete/", delete, name="conversation-delete"),
+    path("chat/<int:pk>/messages/<int:message_pk>/", message, name="chat-message"),
+]

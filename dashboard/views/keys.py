@@ -1,0 +1,61 @@
+"""One's own API keys: made, shown once, revoked."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path, reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard.gateway.routes import offered
+from dashboard.models import ApiKey
+
+MAX_NAME = 80
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def keys(request: HttpRequest) -> HttpResponse:
+    """The list; a POST makes a key and shows it this once, in its own response."""
+    assert isinstance(request.user, User)
+    secret = error = ""
+    name = request.POST.get("name", "").strip()
+    if request.method == "POST":
+        if not name or len(name) > MAX_NAME:
+            error = _("A name of 1 to %s characters helps you know the key again.") % MAX_NAME
+        else:
+            key = ApiKey(user=request.user, name=name)
+            secret = key.issue()
+            key.save()
+    context = {
+        "keys": request.user.api_keys.all(),
+        "secret": secret,
+        "error": error,
+        "name": name,
+        "base_url": request.build_absolute_uri("/v1"),
+        "chat_url": request.build_absolute_uri(reverse("chat-completions")),
+        "route": next((row.name for row in offered()), "MODEL"),
+    }
+    return render(request, "keys.html", context, status=422 if error else 200)
+
+
+@login_required
+@require_POST
+def revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    assert isinstance(request.user, User)
+    key = get_object_or_404(ApiKey, user=request.user, pk=pk, revoked=None)
+    key.revoked = timezone.now()
+    key.save(update_fields=["revoked"])
+    messages.success(request, _("“%(name)s” is revoked.") % {"name": key.name})
+    return redirect("api-keys")
+
+
+urlpatterns = [
+    path("keys/", keys, name="api-keys"),
+    path("keys/<int:pk>/revoke/", revoke, name="api-key-revoke"),
+]

@@ -1,0 +1,103 @@
+"""Streams pass through untouched, and whoever hangs up stops the engine."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from tests.dashboard.fake_head import FakeHead, running
+from tests.dashboard.gateway_cast import panel, stage
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ASK = {"model": "smol", "messages": [{"role": "user", "content": "Hi"}]}
+
+
+def payloads(text: str) -> list[Any]:
+    lines = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+async def test_every_chunk_arrives_with_usage_and_done() -> None:
+    async with running(FakeHead()) as head:
+        secret = await sync_to_async(stage)(head)
+        async with panel(secret) as client:
+            body = {**ASK, "stream": True, "stream_options": {"include_usage": True}}
+            response = await client.post("/v1/chat/completions", json=body)
+            events = payloads(await response.text())
+    assert response.status == 200
+    assert response.content_type == "text/event-stream"
+    assert "Set-Cookie" not in response.headers
+    words = [e["choices"][0]["delta"].get("content", "") for e in events[:-1] if e["choices"]]
+    assert "".join(words) == "Hello wörld"
+    assert events[-2]["usage"]["prompt_tokens"] == 7
+    assert events[-1] == "[DONE]"
+
+
+async def test_text_is_sent_on_before_the_answer_is_complete() -> None:
+    async with running(FakeHead(hold_at=1)) as head:
+        secret = await sync_to_async(stage)(head)
+        async with panel(secret) as client:
+            response = await client.post("/v1/chat/completions", json={**ASK, "stream": True})
+            async with asyncio.timeout(5):
+                first = await response.content.readuntil(b"\n\n")
+            assert "Hel" in first.decode()
+            head.release.set()
+            rest = await response.text()
+    assert rest.endswith("data: [DONE]\n\n")
+
+
+async def test_hanging_up_on_a_stream_aborts_it_at_the_head() -> None:
+    async with running(FakeHead(hold_at=1)) as head:
+        secret = await sync_to_async(stage)(head)
+        async with panel(secret) as client:
+            response = await client.post("/v1/chat/completions", json={**ASK, "stream": True})
+            await head.wait(head.held)
+            response.close()
+            await head.wait(head.aborted)
+
+
+async def test_hanging_up_before_a_whole_answer_aborts_it_at_the_head() -> None:
+    async with running(FakeHead(hold_at=0)) as head:
+        secret = await sync_to_async(stage)(head)
+        async with panel(secret) as client:
+            asking = asyncio.create_task(client.post("/v1/chat/completions", json=ASK))
+            await head.wait(head.held)
+            asking.cancel()
+            await head.wait(head.aborted)
+
+
+async def test_a_head_that_dies_mid_stream_ends_it_with_an_error() -> None:
+    async with running(FakeHead(dies=True, hold_at=2)) as head:
+        secret = await sync_to_async(stage)(head)
+        async with panel(secret) as client:
+            response = await client.post("/v1/chat/completions", json={**ASK, "stream": True})
+            async with asyncio.timeout(10):
+                first = await response.content.readuntil(b"\n\n")
+                await head.wait(head.held)
+                head.release.set()
+                events = payloads(await response.text())
+    assert "Hel" in first.decode()
+    assert events[-1]["error"]["code"] == "upstream_failed"
+    assert "smol stopped answering" in events[-1]["error"]["message"]
+
+
+async def test_a_stream_that_ends_without_done_ends_with_an_error() -> None:
+    async with running(FakeHead(ends_early=True)) as head:
+        secret = await sync_to_async(stage)(head)
+        async with panel(secret) as client:
+            response = await client.post("/v1/chat/completions", json={**ASK, "stream": True})
+            events = payloads(await response.text())
+    assert events[0]["choices"][0]["delta"]["content"] == "Hel"
+    assert events[-1]["error"]["code"] == "upstream_failed"
+
+
+async def test_a_head_that_dies_before_a_whole_answer_is_502() -> None:
+    async with running(FakeHead(dies=True, hold_at=0)) as head:
+        head.release.set()
+        secret = await sync_to_async(stage)(head)
+        async with panel(secret) as client:
+            response = await client.post("/v1/chat/completions", json=ASK)
+            assert response.status == 502
+            assert response.headers["Retry-After"] == "5"
