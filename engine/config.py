@@ -9,6 +9,9 @@ from engine.errors import ConfigError, PlanError
 Dtype = Literal["fp32", "int8"]
 DTYPES: tuple[Dtype, ...] = ("fp32", "int8")
 
+Transport = Literal["tcp", "gloo"]
+TRANSPORTS: tuple[Transport, ...] = ("tcp", "gloo")
+
 BLOCK_SIZE = 16
 """Tokens per KV block."""
 
@@ -89,12 +92,19 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     kv_cache_tokens: int = 16384
     """KV capacity in tokens, rounded down to whole blocks."""
     threads_per_rank: int = 1
+    transport: Transport = "tcp"
+    """What carries collectives: plain sockets, or torch.distributed's gloo (slower, see
+    engine/parallel/tcp.py)."""
     max_waiting: int = 512
     """Requests queued beyond this are refused with 503."""
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
             raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}.")
+        if self.transport not in TRANSPORTS:
+            raise ConfigError(
+                f"transport must be one of {', '.join(TRANSPORTS)}, not {self.transport!r}."
+            )
         for name in ("max_batch_size", "token_budget", "threads_per_rank", "max_waiting"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")

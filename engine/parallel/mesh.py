@@ -6,11 +6,12 @@ from datetime import timedelta
 
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
-from engine.config import ParallelPlan
+from engine.config import EngineConfig
 from engine.parallel.group import Alone, Group, LinkedGroup
 from engine.parallel.links import GlooLinks
+from engine.parallel.tcp import TcpLinks
 
-COLLECTIVE_TIMEOUT = timedelta(seconds=120)
+COLLECTIVE_SECONDS = 120.0
 """The head notices a hung step long before; this only keeps an orphan from waiting forever."""
 
 
@@ -43,18 +44,22 @@ def join_store(host: str, port: int, timeout: timedelta) -> TCPStore:
     return TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=timeout)
 
 
-def build_mesh(plan: ParallelPlan, rank: int, host: str, store: Store | None) -> Mesh:
-    """Connect to the peers; raises RuntimeError when one does not appear in time."""
+def build_mesh(config: EngineConfig, rank: int, host: str, token: str, store: Store) -> Mesh:
+    """Connect to the peers through `store`; raises when one does not appear in time."""
+    plan = config.plan
     stage, tp_rank = plan.stage(rank), plan.tp_rank(rank)
-    tp = _group(store, f"tp{stage}", tp_rank, plan.tp, host)
-    pipeline = _group(store, f"pp{tp_rank}", stage, plan.pp, host)
-    return Mesh(tp, pipeline, "gloo" if plan.world_size > 1 else "none")
 
+    def group(prefix: str, member: int, size: int) -> Group:
+        if size == 1:
+            return Alone()
+        scoped = PrefixStore(prefix, store)
+        if config.transport == "gloo":
+            timeout = timedelta(seconds=COLLECTIVE_SECONDS)
+            return LinkedGroup(GlooLinks(scoped, member, size, host, timeout))
+        return LinkedGroup(TcpLinks(scoped, member, size, host, token, COLLECTIVE_SECONDS))
 
-def _group(store: Store | None, prefix: str, rank: int, size: int, host: str) -> Group:
-    if size == 1:
-        return Alone()
-    if store is None:
-        raise RuntimeError("A plan of several ranks needs a rendezvous.")
-    links = GlooLinks(PrefixStore(prefix, store), rank, size, host, COLLECTIVE_TIMEOUT)
-    return LinkedGroup(links)
+    return Mesh(
+        tp=group(f"tp{stage}", tp_rank, plan.tp),
+        pipeline=group(f"pp{tp_rank}", stage, plan.pp),
+        transport=config.transport if plan.world_size > 1 else "none",
+    )

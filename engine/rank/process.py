@@ -114,7 +114,8 @@ class _Rank:
 
     def _build_mesh(self, store: Store) -> Mesh:
         self.session.send(Progress("meeting", None, "Connecting to the other ranks"))
-        mesh = build_mesh(self.plan, self.rank, self.spec.host, store)
+        spec = self.spec
+        mesh = build_mesh(spec.config, self.rank, spec.host, spec.token, store)
         if self.plan.world_size > 1:
             say(f"Rank {self.rank} is connected to its peers over {mesh.transport}.")
         return mesh

@@ -1,0 +1,154 @@
+"""Links over plain TCP sockets between the ranks of one group.
+
+Tensor-parallel decoding exchanges a few kilobytes sixty times a step, so latency is all that
+counts. Measured between two ranks on one 2-core box, one token of 576 floats: an exchange takes
+0.07 ms here, a gloo send and receive 0.4 to 1.0 ms, a gloo all-reduce 2.7 ms.
+"""
+
+import hmac
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import Tensor
+from torch._C._distributed_c10d import Store
+
+from engine.errors import RankError
+
+_HELLO = struct.Struct(">I32s")
+_CONNECT_SECONDS = 10.0
+
+
+class TcpLinks:
+    """One socket a peer, bound to this rank's own address. Peers prove that they know the token."""
+
+    name = "tcp"
+
+    def __init__(
+        self, store: Store, rank: int, size: int, host: str, token: str, seconds: float
+    ) -> None:
+        self.rank = rank
+        self.size = size
+        self._seconds = seconds
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, 0), family=family, backlog=size) as listener:
+            store.set(f"address{rank}", f"{host} {listener.getsockname()[1]}")
+            self._sockets = _connect_lower(store, rank, host, token)
+            self._sockets |= _accept_higher(listener, rank, size, token, seconds)
+        for sock in self._sockets.values():
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setblocking(False)
+
+    def exchange(self, outgoing: dict[int, Tensor], incoming: dict[int, Tensor]) -> None:
+        """Send and receive at once, so that large messages crossing each other never block."""
+        sends = {peer: _bytes(tensor) for peer, tensor in outgoing.items()}
+        receives = {peer: _bytes(tensor) for peer, tensor in incoming.items()}
+        while True:
+            self._send(sends)
+            self._receive(receives)
+            if not sends and not receives:
+                return
+            self._wait(sends, receives)
+
+    def close(self) -> None:
+        for sock in self._sockets.values():
+            sock.close()
+
+    def _send(self, pending: dict[int, memoryview]) -> None:
+        for peer in list(pending):
+            with self._contact(peer):
+                view = pending[peer]
+                view = view[self._sockets[peer].send(view) :]
+                if view:
+                    pending[peer] = view
+                else:
+                    del pending[peer]
+
+    def _receive(self, pending: dict[int, memoryview]) -> None:
+        for peer in list(pending):
+            with self._contact(peer):
+                view = pending[peer]
+                count = self._sockets[peer].recv_into(view)
+                if not count:
+                    raise ConnectionResetError("closed by the peer")
+                view = view[count:]
+                if view:
+                    pending[peer] = view
+                else:
+                    del pending[peer]
+
+    @contextmanager
+    def _contact(self, peer: int) -> Iterator[None]:
+        try:
+            yield
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            raise RankError(f"Lost the connection to peer {peer} of the group.") from error
+
+    def _wait(self, sends: dict[int, memoryview], receives: dict[int, memoryview]) -> None:
+        poll = select.poll()
+        for peer in sends.keys() | receives.keys():
+            wanted = select.POLLOUT if peer in sends else 0
+            wanted |= select.POLLIN if peer in receives else 0
+            poll.register(self._sockets[peer], wanted)
+        if not poll.poll(self._seconds * 1000):
+            silent = min(receives.keys() | sends.keys())
+            raise RankError(f"Peer {silent} of the group was silent for {self._seconds:.0f} s.")
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    return tensor.contiguous().numpy().data.cast("B")
+
+
+def _proof(token: str, sender: int, receiver: int) -> bytes:
+    """Shows that `sender` knows the launch's token without saying it."""
+    message = f"{sender}->{receiver}".encode()
+    return hmac.digest(token.encode(), message, "sha256")
+
+
+def _connect_lower(store: Store, rank: int, host: str, token: str) -> dict[int, socket.socket]:
+    sockets: dict[int, socket.socket] = {}
+    for peer in range(rank):
+        peer_host, port = store.get(f"address{peer}").decode().split()
+        sock = socket.create_connection(
+            (peer_host, int(port)), timeout=_CONNECT_SECONDS, source_address=(host, 0)
+        )
+        sock.sendall(_HELLO.pack(rank, _proof(token, rank, peer)))
+        sockets[peer] = sock
+    return sockets
+
+
+def _accept_higher(
+    listener: socket.socket, rank: int, size: int, token: str, seconds: float
+) -> dict[int, socket.socket]:
+    sockets: dict[int, socket.socket] = {}
+    deadline = time.monotonic() + seconds
+    while len(sockets) < size - 1 - rank:
+        listener.settimeout(max(0.01, deadline - time.monotonic()))
+        try:
+            sock, _ = listener.accept()
+        except TimeoutError as error:
+            raise RankError(f"A peer did not connect within {seconds:.0f} s.") from error
+        peer = _identify(sock, rank, token)
+        if peer is None or peer in sockets or not rank < peer < size:
+            sock.close()
+        else:
+            sockets[peer] = sock
+    return sockets
+
+
+def _identify(sock: socket.socket, rank: int, token: str) -> int | None:
+    """Who connected; None when the greeting is short, late or unproven."""
+    sock.settimeout(_CONNECT_SECONDS)
+    try:
+        greeting = sock.recv(_HELLO.size, socket.MSG_WAITALL)
+    except OSError:
+        return None
+    if len(greeting) < _HELLO.size:
+        return None
+    peer, proof = _HELLO.unpack(greeting)
+    return int(peer) if hmac.compare_digest(proof, _proof(token, peer, rank)) else None
