@@ -77,6 +77,7 @@ class Up:
         with self.terminal.stage("Migrations"):
             panel.migrate(self.terminal.progress)
             self.new_password = panel.ensure_admin(self.options.admin_password)
+            panel.resume()
             return panel.node_tokens()
 
     def _processes(self, tokens: dict[str, str]) -> None:
@@ -96,8 +97,6 @@ class Up:
         if panel.catalogue_is_empty():
             with self.terminal.stage("Importing SmolLM2-135M-Instruct"):
                 panel.import_and_deploy()
-        else:
-            panel.resume()
         for name in panel.wanted_names():
             self._follow(name)
 

@@ -90,9 +90,7 @@ def node_tokens() -> dict[str, str]:
         if node is None:
             _, tokens[name] = lifecycle.create_node(name, address)
         else:
-            node.address = address
-            tokens[name] = node.issue_token()
-            node.save(update_fields=["address", "token_hash"])
+            tokens[name] = lifecycle.rotate_token(node)
     return tokens
 
 
@@ -139,10 +137,10 @@ def nodes_online(since: datetime) -> bool:
 
 
 def resume() -> None:
-    """A new `up` means that every engine has gone: start the wanted deployments again at once."""
+    """A new `up` means that every local engine has gone: start the wanted ones again at once."""
     from dashboard import lifecycle
 
-    lifecycle.resume_wanted()
+    lifecycle.resume_on(NODES)
 
 
 class DeploymentState(NamedTuple):
