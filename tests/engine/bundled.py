@@ -3,10 +3,15 @@
 from functools import cache
 
 from engine.bundled import bundled_model
-from engine.checkpoint import open_checkpoint
+from engine.checkpoint import Checkpoint, open_checkpoint
 from engine.text.tokenizer import TextTokenizer
 
 
 @cache
+def bundled_checkpoint() -> Checkpoint:
+    return open_checkpoint(bundled_model())
+
+
+@cache
 def bundled_tokenizer() -> TextTokenizer:
-    return TextTokenizer(open_checkpoint(bundled_model()).tokenizer)
+    return TextTokenizer(bundled_checkpoint().tokenizer)
