@@ -82,14 +82,16 @@ function onMessage(message) {
   announce(`${message.kind}-${message.id}`);
 }
 
-function onState(state) {
-  const back = document.body.dataset.link === "closed" && state === "open";
-  document.body.dataset.link = state;
-  if (back) announce("fleet"); // whatever was missed meanwhile
-}
-
 if ("signedIn" in document.body.dataset) {
-  openSocket(document.body.dataset.events || "/ws/events", { onMessage, onState });
+  const socket = openSocket("/ws/events", { onMessage, onState });
+
+  function onState(state) {
+    const back = document.body.dataset.link === "closed" && state === "open";
+    document.body.dataset.link = state;
+    const { deployment } = document.body.dataset;
+    if (state === "open" && deployment) socket.send({ watch: { deployment: Number(deployment) } });
+    if (back) announce("fleet"); // whatever was missed meanwhile
+  }
 }
 
 // --- The live log of a deployment ----------------------------------------------------------------

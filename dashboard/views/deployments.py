@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dashboard import lifecycle
 from dashboard.errors import TandemError
 from dashboard.forms.deployments import DeploymentForm
 from dashboard.models import Deployment, Job, LogLine, Model, Replica
@@ -20,6 +21,13 @@ from dashboard.views.plan import draw_plan
 RECENT_EVENTS = 20
 RECENT_JOBS = 6
 LOG_LINES = 300
+
+ACTIONS: dict[str, Callable[[Deployment, str], object]] = {
+    "deploy": lifecycle.request_deploy,
+    "stop": lifecycle.request_stop,
+    "restart": lifecycle.request_restart,
+    "delete": lifecycle.delete_deployment,
+}
 
 
 @login_required
@@ -83,18 +91,13 @@ def deployment_act(request: HttpRequest, name: str, action: str) -> HttpResponse
 
 
 def _act(request: HttpRequest, deployment: Deployment, action: str) -> HttpResponse:
-    from dashboard import lifecycle
-
-    actions: dict[str, Callable[[Deployment, str], object]] = {
-        "deploy": lifecycle.request_deploy,
-        "stop": lifecycle.request_stop,
-        "restart": lifecycle.request_restart,
-    }
     try:
-        actions[action](deployment, request.user.get_username())
+        ACTIONS[action](deployment, request.user.get_username())
     except TandemError as error:
         messages.error(request, str(error))
-    return redirect("deployment-detail", deployment.name)
+    if Deployment.objects.filter(pk=deployment.pk).exists():
+        return redirect("deployment-detail", deployment.name)
+    return redirect("deployments")
 
 
 def _suggestion(request: HttpRequest) -> dict[str, object]:

@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from dashboard import catalogue
 from dashboard.errors import ImportRefused
 from dashboard.forms.models import ImportForm
 from dashboard.models import Model
@@ -22,8 +23,6 @@ def models(request: HttpRequest) -> HttpResponse:
 
 @operator_required
 def _import(request: HttpRequest) -> HttpResponse:
-    from dashboard import catalogue
-
     form = ImportForm(request.POST)
     if not form.is_valid():
         return _page(request, form)

@@ -4,8 +4,10 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
+from dashboard import lifecycle
+from dashboard.errors import StatusConflict
 from dashboard.forms.nodes import NodeForm
 from dashboard.models import Node
 from dashboard.views.access import may_operate, operator_required
@@ -20,18 +22,32 @@ def nodes(request: HttpRequest) -> HttpResponse:
     return _add(request) if request.method == "POST" else _page(request, NodeForm())
 
 
-@never_cache
 @operator_required
 def _add(request: HttpRequest) -> HttpResponse:
-    """The token is in this one answer and nowhere else, so there is no redirect to follow."""
-    from dashboard import lifecycle
-
     form = NodeForm(request.POST)
     if not form.is_valid():
         return _page(request, form)
-    node, token = lifecycle.create_node(form.cleaned_data["name"], form.cleaned_data["address"])
+    try:
+        node, token = lifecycle.create_node(form.cleaned_data["name"], form.cleaned_data["address"])
+    except StatusConflict as error:
+        form.add_error("name", str(error))
+        return _page(request, form)
+    return _token_page(request, node, token)
+
+
+@operator_required
+@require_POST
+def node_token(request: HttpRequest, name: str) -> HttpResponse:
+    """A fresh token; the old one stops working at once."""
+    node = get_object_or_404(Node, name=name)
+    return _token_page(request, node, lifecycle.rotate_token(node))
+
+
+@never_cache
+def _token_page(request: HttpRequest, node: Node, token: str) -> HttpResponse:
+    """The token is in this one answer and nowhere else, so there is no redirect to follow."""
     server = request.build_absolute_uri("/").rstrip("/")
-    return render(request, "nodes/added.html", {"node": node, "token": token, "server": server})
+    return render(request, "nodes/token.html", {"node": node, "token": token, "server": server})
 
 
 @login_required
