@@ -1,18 +1,29 @@
 """HTTP and WebSocket entry."""
 
 import os
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import OriginValidator  # noqa: F401
 from django.core.asgi import get_asgi_application
 
 http = get_asgi_application()
 
+# Models can be imported only now that the apps are loaded.
+from dashboard.consumers.agent import AgentConsumer  # noqa: E402
+from dashboard.consumers.origin import SameOrigin  # noqa: E402
 from dashboard.sockets import websocket_urlpatterns  # noqa: E402
 
-application = ProtocolTypeRouter(
-    {"http": http, "websocket": AuthMiddlewareStack(URLRouter(websocket_urlpatterns))}
-)
+agents = AgentConsumer.as_asgi()
+browsers = SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
+
+
+async def websocket(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Agents bring a token, browsers a cookie; only the latter need protecting from other sites."""
+    socket = agents if scope["path"] == "/ws/agent" else browsers
+    await socket(scope, receive, send)
+
+
+application = ProtocolTypeRouter({"http": http, "websocket": websocket})

@@ -35,6 +35,29 @@ class RankStatus(models.TextChoices):
     EXITED = "exited", _("Exited")
 
 
+class Fault(models.TextChoices):
+    """Why a replica failed, from what explains least to what explains most.
+
+    One death makes every other process of the replica end too, and the reports come in any order.
+    """
+
+    DEADLINE = "deadline", _("Deadline passed")
+    HEAD = "head", _("Head failed")
+    EXIT = "exit", _("Process ended")
+    NODE = "node", _("Node offline")
+    STOPPED = "stopped", _("Agent shut down")
+    LOST = "lost", _("Agent restarted")
+    SIGNAL = "signal", _("Process killed")
+
+    @property
+    def strength(self) -> int:
+        return list(Fault).index(self)
+
+
+CRASHES = frozenset({Fault.HEAD, Fault.EXIT, Fault.SIGNAL})
+"""Faults of the engine itself: these count towards giving up."""
+
+
 class JobKind(models.TextChoices):
     DEPLOY = "deploy", _("Deploy")
     STOP = "stop", _("Stop")
@@ -76,6 +99,8 @@ class MessageStatus(models.TextChoices):
     FAILED = "failed", _("Failed")
 
 
+LIVE_REPLICA_STATUSES = frozenset({ReplicaStatus.STARTING, ReplicaStatus.READY})
+ACTIVE_JOB_STATUSES = frozenset({JobStatus.QUEUED, JobStatus.RUNNING})
 TERMINAL_JOB_STATUSES = frozenset({JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED})
 
 DEPLOYMENT_TRANSITIONS: dict[DeploymentStatus, frozenset[DeploymentStatus]] = {
@@ -92,7 +117,12 @@ DEPLOYMENT_TRANSITIONS: dict[DeploymentStatus, frozenset[DeploymentStatus]] = {
         {DeploymentStatus.RESTARTING, DeploymentStatus.STOPPING, DeploymentStatus.FAILED}
     ),
     DeploymentStatus.RESTARTING: frozenset(
-        {DeploymentStatus.READY, DeploymentStatus.FAILED, DeploymentStatus.STOPPING}
+        {
+            DeploymentStatus.READY,
+            DeploymentStatus.FAILED,
+            DeploymentStatus.STOPPING,
+            DeploymentStatus.RESTARTING,
+        }
     ),
     DeploymentStatus.STOPPING: frozenset({DeploymentStatus.STOPPED, DeploymentStatus.FAILED}),
     DeploymentStatus.FAILED: frozenset(

@@ -3,9 +3,11 @@
 from django.urls import URLPattern, path
 
 from dashboard.consumers.chat import ChatConsumer
+from dashboard.consumers.events import EventsConsumer
 from monitoring.consumers import TelemetryConsumer
 
 websocket_urlpatterns: list[URLPattern] = [
+    path("ws/events", EventsConsumer.as_asgi()),
     path("ws/chat", ChatConsumer.as_asgi()),
     path("ws/telemetry", TelemetryConsumer.as_asgi()),
 ]

@@ -5,7 +5,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from dashboard.choices import DeploymentStatus, RankStatus, ReplicaStatus
+from dashboard.choices import DeploymentStatus, Fault, RankStatus, ReplicaStatus
 from dashboard.models.catalog import Model
 from dashboard.models.fleet import Node
 from dashboard.sentences import SentenceField
@@ -115,6 +115,8 @@ class Replica(models.Model):
         max_length=20, choices=ReplicaStatus.choices, default=ReplicaStatus.STARTING
     )
     reason = SentenceField(blank=True)
+    fault = models.CharField(max_length=10, choices=Fault.choices, blank=True)
+    """What kind of end it came to; decides which of several reports names the cause."""
     head_status = models.CharField(
         max_length=20, choices=RankStatus.choices, default=RankStatus.WAITING
     )

@@ -1,0 +1,182 @@
+"""`/ws/agent`: one node's agent. Messages are msgpack; see engine/protocol/agent.py."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import DatabaseError
+from django.utils.translation import gettext_noop as _
+
+from dashboard import lifecycle
+from dashboard.consumers.loglines import keep_lines
+from dashboard.lifecycle.nodes import HEARTBEAT_SECONDS, SILENT_SECONDS
+from dashboard.models import Node
+from dashboard.outbox import node_group
+from dashboard.sentences import Sentence
+from engine.protocol.agent import (
+    AGENT_PROTOCOL_VERSION,
+    AgentHello,
+    AgentWelcome,
+    FromAgent,
+    Heartbeat,
+    LogLines,
+    Observed,
+    Refused,
+    Telemetry,
+    ToAgent,
+    decode_from_agent,
+    encode,
+)
+from monitoring.ingest import ingest
+
+log = logging.getLogger(__name__)
+
+HELLO_SECONDS = 10.0
+SEEN_SECONDS = 2.0
+"""How often a sign of life is written down."""
+FIRST_REPORT_SECONDS = 3.0
+"""An agent that has not reported by then is told what to run anyway."""
+
+WRONG_TOKEN, UNREADABLE, TAKEN_OVER, SILENT = 4401, 4400, 4409, 4408
+
+
+class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
+    node: Node | None = None
+
+    async def connect(self) -> None:
+        self.connection = uuid4().hex
+        self.joined = False
+        self.told = False
+        self.closed_because = Sentence(_("its connection was closed."))
+        self._heard = time.monotonic()
+        self._written = 0.0
+        await self.accept()
+        self.node = await database_sync_to_async(lifecycle.node_with_token)(self._token())
+        if self.node is None:
+            log.warning("An agent came with an unknown token.")
+            await self._refuse("This node's token is not known here.", WRONG_TOKEN)
+            return
+        self.watch = asyncio.create_task(self._watch())
+
+    def _token(self) -> str:
+        header = dict(self.scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        kind, _space, token = header.partition(" ")
+        return token.strip() if kind.lower() == "bearer" else ""
+
+    async def disconnect(self, code: int) -> None:
+        if self.node is None:
+            return
+        self.watch.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.watch
+        if self.joined:
+            await self.channel_layer.group_discard(node_group(self.node.pk), self.channel_name)
+            await database_sync_to_async(lifecycle.disconnect)(
+                self.node.pk, self.connection, self.closed_because
+            )
+
+    async def receive(
+        self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any
+    ) -> None:
+        if self.node is None:
+            return
+        try:
+            message = decode_from_agent(bytes_data or b"")
+        except msgspec.MsgspecError as error:
+            log.warning("Node %s sent something unreadable: %s", self.node, error)
+            await self._refuse(f"The message cannot be read: {error}.", UNREADABLE)
+            return
+        self._heard = time.monotonic()
+        if isinstance(message, AgentHello):
+            await self._hello(message)
+        elif not self.joined:
+            await self._refuse("The first message must be a hello.", UNREADABLE)
+        else:
+            await self._take(message)
+
+    async def _hello(self, message: AgentHello) -> None:
+        assert self.node is not None
+        if message.version != AGENT_PROTOCOL_VERSION:
+            await self._refuse(
+                f"The agent speaks protocol {message.version}, this panel "
+                f"{AGENT_PROTOCOL_VERSION}; install the same version on both.",
+                UNREADABLE,
+            )
+            return
+        await self.channel_layer.group_add(node_group(self.node.pk), self.channel_name)
+        self.node = await database_sync_to_async(lifecycle.connect)(
+            self.node.pk, self.connection, message.inventory
+        )
+        self.joined = True
+        self._written = time.monotonic()
+        await self._say(AgentWelcome(self.node.name, HEARTBEAT_SECONDS))
+
+    async def _take(self, message: FromAgent) -> None:
+        assert self.node is not None
+        await self._write_seen()
+        match message:
+            case Observed():
+                observe = database_sync_to_async(lifecycle.observe)
+                await observe(self.node.pk, self.connection, message)
+                if not self.told:
+                    # Only now: what an agent that was restarted has lost is not started again.
+                    await self._tell()
+            case LogLines():
+                await database_sync_to_async(keep_lines)(self.node.pk, message)
+            case Telemetry():
+                await self._ingest(message)
+            case Heartbeat():
+                pass
+
+    async def _ingest(self, message: Telemetry) -> None:
+        assert self.node is not None
+        try:
+            await ingest(self.node.pk, message.seq, message.at, message.samples)
+        except DatabaseError:
+            # A gap in a chart must not cost the node its connection.
+            log.exception("Telemetry of node %s was lost.", self.node)
+
+    async def _write_seen(self) -> None:
+        assert self.node is not None
+        now = time.monotonic()
+        if now - self._written >= SEEN_SECONDS:
+            self._written = now
+            await database_sync_to_async(lifecycle.beat)(self.node.pk, self.connection)
+
+    async def _tell(self) -> None:
+        assert self.node is not None
+        self.told = True
+        await self._say(await database_sync_to_async(lifecycle.desired_for)(self.node.pk))
+
+    async def nudge(self, message: dict[str, Any]) -> None:
+        if self.told:
+            await self._tell()
+
+    async def taken_over(self, message: dict[str, Any]) -> None:
+        if message["connection"] != self.connection:
+            await self.close(TAKEN_OVER)
+
+    async def _watch(self) -> None:
+        """Ends a connection over which nothing comes any more."""
+        await asyncio.sleep(FIRST_REPORT_SECONDS)
+        if self.joined and not self.told:
+            await self._tell()
+        while (quiet := time.monotonic() - self._heard) < SILENT_SECONDS:
+            await asyncio.sleep(SILENT_SECONDS - quiet)
+        self.closed_because = Sentence(
+            _("nothing was heard from its agent for %(seconds)s s."), seconds=int(SILENT_SECONDS)
+        )
+        await self.close(SILENT)
+
+    async def _refuse(self, reason: str, code: int) -> None:
+        await self._say(Refused(reason))
+        await self.close(code)
+
+    async def _say(self, message: ToAgent) -> None:
+        await self.send(bytes_data=encode(message))

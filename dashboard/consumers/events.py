@@ -1,0 +1,60 @@
+"""`/ws/events`: what changed, for signed-in browsers. Pages fetch the rest themselves."""
+
+from typing import Any
+
+import msgspec
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+
+from dashboard.outbox import FLEET, deployment_group
+
+SIGNED_OUT = 4403
+UNREADABLE = 4400
+
+
+class Subject(msgspec.Struct, frozen=True):
+    deployment: int
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """`{"watch": {"deployment": 7}}`: follow its progress and log instead of any other's."""
+
+    watch: Subject
+
+
+class EventsConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
+    """Ids and kinds alone: `{"kind": "deployment", "id": 7}`; log lines come with their text."""
+
+    watched: str | None = None
+
+    async def connect(self) -> None:
+        await self.accept()
+        if not self.scope["user"].is_authenticated:
+            await self.close(SIGNED_OUT)
+            return
+        await self.channel_layer.group_add(FLEET, self.channel_name)
+
+    async def disconnect(self, code: int) -> None:
+        await self.channel_layer.group_discard(FLEET, self.channel_name)
+        await self._watch(None)
+
+    async def receive(
+        self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any
+    ) -> None:
+        if not self.scope["user"].is_authenticated:
+            return
+        try:
+            message = msgspec.json.decode(text_data or "", type=Watch)
+        except msgspec.DecodeError:
+            await self.close(UNREADABLE)
+            return
+        await self._watch(deployment_group(message.watch.deployment))
+
+    async def event(self, message: dict[str, Any]) -> None:
+        await self.send_json(message["event"])
+
+    async def _watch(self, group: str | None) -> None:
+        if self.watched:
+            await self.channel_layer.group_discard(self.watched, self.channel_name)
+        self.watched = group
+        if group:
+            await self.channel_layer.group_add(group, self.channel_name)

@@ -1,0 +1,34 @@
+"""The kinds of jobs. A new kind is one class here."""
+
+from typing import ClassVar
+
+from dashboard.choices import JobKind
+from dashboard.jobs.base import Plan, Step
+from dashboard.jobs.end import Retire
+from dashboard.jobs.launch import Load, Start, Verify
+from dashboard.jobs.prepare import CheckFile, CheckPlan, Place
+
+
+class Deploy:
+    kind: ClassVar = JobKind.DEPLOY
+    steps: ClassVar[tuple[Step, ...]] = (
+        CheckFile(),
+        CheckPlan(),
+        Place(),
+        Start(),
+        Load(),
+        Verify(),
+    )
+
+
+class Stop:
+    kind: ClassVar = JobKind.STOP
+    steps: ClassVar[tuple[Step, ...]] = (Retire(),)
+
+
+class Restart:
+    kind: ClassVar = JobKind.RESTART
+    steps: ClassVar[tuple[Step, ...]] = (Retire(), Place(), Start(), Load(), Verify())
+
+
+PLANS: dict[str, type[Plan]] = {plan.kind: plan for plan in (Deploy, Stop, Restart)}

@@ -1,0 +1,126 @@
+"""Steps before anything is started: the file, the plan, the place."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+from django.utils import timezone
+from django.utils.translation import gettext_noop as _
+
+from dashboard.choices import NodeStatus
+from dashboard.errors import PlacementError
+from dashboard.jobs.base import Again, Done, Outcome, StepFailed
+from dashboard.lifecycle.capacity import find_placement
+from dashboard.models import Job, Node
+from dashboard.placement import Placement, gigabytes
+from dashboard.sentences import Sentence
+from engine.checkpoint import open_checkpoint
+from engine.errors import EngineError
+from engine.shards import rank_shares
+
+GATHERING = timedelta(seconds=8)
+"""After the first node came back, the others are given this long before ranks are placed."""
+
+
+class CheckFile:
+    name = "check"
+    title = _("Check the model file")
+    seconds = 60.0
+
+    def run(self, job: Job) -> Outcome:
+        model = job.deployment.model
+        try:
+            checkpoint = open_checkpoint(Path(model.path))
+        except EngineError as error:
+            raise StepFailed(str(error)) from error
+        if checkpoint.size_bytes != model.size_bytes or checkpoint.config != model.shape:
+            raise StepFailed(
+                Sentence(
+                    _("The file of %(model)s is not the one that was imported; import it again."),
+                    model=model.name,
+                )
+            )
+        return Done(Sentence(_("%(size)s, unchanged"), size=gigabytes(model.size_bytes)))
+
+    def overdue(self, job: Job) -> Sentence:
+        return Sentence(_("The model file could not be read in time; look at its disk."))
+
+
+class CheckPlan:
+    name = "plan"
+    title = _("Plan the split")
+    seconds = 30.0
+
+    def run(self, job: Job) -> Outcome:
+        try:
+            config = job.deployment.engine_config
+            shares = rank_shares(job.deployment.model.shape, config.plan)
+        except EngineError as error:
+            raise StepFailed(str(error)) from error
+        heads = " + ".join(str(share.kv_heads.size) for share in shares[: config.plan.tp])
+        layers = " + ".join(str(share.layers.size) for share in shares[:: config.plan.tp])
+        return Done(
+            Sentence(
+                _("%(ranks)s ranks; KV heads %(heads)s; layers %(layers)s"),
+                ranks=len(shares),
+                heads=heads,
+                layers=layers,
+            )
+        )
+
+    def overdue(self, job: Job) -> Sentence:
+        return Sentence(_("The plan took too long."))
+
+
+class Place:
+    name = "place"
+    title = _("Find a place for every rank")
+    seconds = 60.0
+
+    def run(self, job: Job) -> Outcome:
+        if "replica" in job.state:
+            return Done()
+        nodes = {node.pk: node for node in Node.objects.all()}
+        away = [n for n in nodes.values() if n.schedulable and n.status != NodeStatus.ONLINE]
+        try:
+            placement = find_placement(job.deployment)
+        except PlacementError as error:
+            if away:
+                return Again(0.5, error.sentence)
+            raise StepFailed(error.sentence) from error
+        except EngineError as error:
+            raise StepFailed(str(error)) from error
+        if away and _gathering(nodes.values(), placement):
+            names = ", ".join(node.name for node in away)
+            return Again(0.5, Sentence(_("Waiting a moment for %(nodes)s."), nodes=names))
+        job.state["placement"] = msgspec.to_builtins(placement)
+        return Done(_describe(placement, nodes))
+
+    def overdue(self, job: Job) -> Sentence:
+        try:
+            find_placement(job.deployment)
+        except PlacementError as error:
+            return error.sentence
+        return Sentence(_("No place was found in time."))
+
+
+def _gathering(nodes: Iterable[Node], placement: Placement) -> bool:
+    """Whether the fleet has only just begun to come online, so more nodes are likely to follow."""
+    if len(set(placement.ranks)) == len(placement.ranks):
+        return False
+    since = [n.connected_at for n in nodes if n.status == NodeStatus.ONLINE and n.connected_at]
+    return bool(since) and timezone.now() - min(since) < GATHERING
+
+
+def _describe(placement: Placement, nodes: dict[int, Node]) -> Sentence:
+    used = set(placement.ranks)
+    parts = ", ".join(
+        f"{rank} → {nodes[pk].name} ({gigabytes(need)})"
+        for rank, (pk, need) in enumerate(
+            zip(placement.ranks, placement.bytes_per_rank, strict=True)
+        )
+    )
+    if len(used) == 1 and len(placement.ranks) > 1:
+        return Sentence(_("Every rank on one node: %(ranks)s"), ranks=parts)
+    return Sentence(_("Ranks: %(ranks)s"), ranks=parts)

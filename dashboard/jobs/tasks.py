@@ -1,0 +1,30 @@
+"""Celery's view of the jobs: ids in, nothing out. Every task may run twice or be lost."""
+
+from celery.signals import worker_ready
+
+from dashboard import lifecycle
+from dashboard.celery import app
+from dashboard.jobs import runner
+from dashboard.lifecycle.jobs import RUN_TASK
+from dashboard.lifecycle.nodes import RECONCILE_TASK
+
+
+@app.task(name=RUN_TASK)
+def run_job(job_id: int, ticket: int) -> None:
+    runner.run(job_id, ticket)
+
+
+@app.task(name=RECONCILE_TASK)
+def reconcile() -> None:
+    lifecycle.reconcile()
+
+
+@app.task(name="tandem.prune")
+def prune() -> None:
+    lifecycle.prune_log()
+
+
+@worker_ready.connect
+def look_around(**_: object) -> None:
+    """What was queued when the broker went down is gone; the rows know what is to be done."""
+    reconcile.delay()

@@ -1,0 +1,38 @@
+"""The only writer of any status: a guarded change, an event row, an announcement on commit."""
+
+from dashboard.lifecycle.deployments import (
+    delete_deployment,
+    request_deploy,
+    request_restart,
+    request_stop,
+)
+from dashboard.lifecycle.desired import desired_for
+from dashboard.lifecycle.nodes import (
+    beat,
+    connect,
+    create_node,
+    disconnect,
+    node_with_token,
+    rotate_token,
+)
+from dashboard.lifecycle.observation import observe
+from dashboard.lifecycle.reconcile import prune_log, reconcile
+from dashboard.lifecycle.resume import resume_on
+
+__all__ = [
+    "beat",
+    "connect",
+    "create_node",
+    "delete_deployment",
+    "desired_for",
+    "disconnect",
+    "node_with_token",
+    "observe",
+    "prune_log",
+    "reconcile",
+    "request_deploy",
+    "request_restart",
+    "request_stop",
+    "resume_on",
+    "rotate_token",
+]

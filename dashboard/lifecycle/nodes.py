@@ -1,0 +1,120 @@
+"""Nodes: how they join, when they count as offline, and what that means for what runs there."""
+
+from datetime import timedelta
+
+import msgspec
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext_noop as _
+
+from dashboard import outbox
+from dashboard.choices import LIVE_REPLICA_STATUSES, EventLevel, Fault, NodeStatus
+from dashboard.errors import StatusConflict
+from dashboard.lifecycle.failures import Cause, fail_replica, locked
+from dashboard.lifecycle.observation import NODE_OFFLINE, node_went_offline
+from dashboard.lifecycle.record import record
+from dashboard.models import Node, Replica
+from dashboard.models.fleet import hash_token
+from dashboard.sentences import Sentence
+from engine.protocol.agent import Inventory
+
+HEARTBEAT_SECONDS = 1.0
+SILENT_SECONDS = 10.0
+"""Without a sign of life for this long, a node is offline."""
+GRACE_SECONDS = 20.0
+"""A node that is offline for this long takes its replicas down with it."""
+RECONCILE_TASK = "tandem.reconcile"
+
+
+def create_node(name: str, address: str) -> tuple[Node, str]:
+    """Add a node; the token is shown once. Raises StatusConflict when the name is taken."""
+    node = Node(name=name, address=address)
+    token = node.issue_token()
+    try:
+        with transaction.atomic():
+            node.save()
+            record(Sentence(_("Node %(node)s was added."), node=name), node=node)
+    except IntegrityError as error:
+        raise StatusConflict(
+            Sentence(_("There is a node named %(node)s already."), node=name)
+        ) from error
+    return node, token
+
+
+@transaction.atomic
+def rotate_token(node: Node, address: str | None = None) -> str:
+    """Replace the node's token; an agent with the old one is disconnected."""
+    token = node.issue_token()
+    node.address = address or node.address
+    node.save(update_fields=["token_hash", "address"])
+    record(Sentence(_("Node %(node)s has a new token."), node=node.name), node=node)
+    outbox.take_over(node.pk, "")
+    return token
+
+
+def node_with_token(token: str) -> Node | None:
+    """Looked up by hash: how long it takes says nothing about any token."""
+    return Node.objects.filter(token_hash=hash_token(token)).first()
+
+
+@transaction.atomic
+def connect(node_id: int, connection: str, inventory: Inventory) -> Node:
+    """The node's agent is here, over `connection`; an older connection is closed."""
+    now = timezone.now()
+    Node.objects.filter(pk=node_id).update(
+        status=NodeStatus.ONLINE,
+        reason=Sentence(),
+        inventory=msgspec.to_builtins(inventory),
+        last_seen=now,
+        connected_at=now,
+        connection=connection,
+        observed_generation=0,
+    )
+    node = Node.objects.get(pk=node_id)
+    record(Sentence(_("Node %(node)s is online."), node=node.name), node=node)
+    outbox.take_over(node_id, connection)
+    outbox.task(RECONCILE_TASK)
+    return node
+
+
+def beat(node_id: int, connection: str) -> bool:
+    """A sign of life; False when another connection has taken over."""
+    now = timezone.now()
+    return Node.objects.filter(pk=node_id, connection=connection).update(last_seen=now) == 1
+
+
+def disconnect(node_id: int, connection: str, reason: Sentence) -> bool:
+    """The node cannot be seen any more; False when that connection was not the node's last."""
+    with transaction.atomic():
+        guard = Node.objects.filter(pk=node_id, connection=connection, status=NodeStatus.ONLINE)
+        if guard.update(status=NodeStatus.OFFLINE, reason=reason, connection="") != 1:
+            return False
+        node = Node.objects.get(pk=node_id)
+        event = Sentence(_("Node %(node)s is offline: %(reason)s"), node=node.name, reason=reason)
+        record(event, level=EventLevel.WARNING, node=node)
+        outbox.task(RECONCILE_TASK, countdown=GRACE_SECONDS + 0.5)
+    node_went_offline(node)
+    return True
+
+
+def expire_nodes() -> None:
+    """Nodes that fell silent go offline; replicas of nodes that stay offline fail."""
+    silent = timezone.now() - timedelta(seconds=SILENT_SECONDS)
+    for node in Node.objects.filter(status=NodeStatus.ONLINE, last_seen__lt=silent):
+        reason = Sentence(
+            _("nothing was heard from its agent for %(seconds)s s."), seconds=int(SILENT_SECONDS)
+        )
+        disconnect(node.pk, node.connection, reason)
+    gone = timezone.now() - timedelta(seconds=GRACE_SECONDS)
+    for node in Node.objects.filter(status=NodeStatus.OFFLINE, last_seen__lt=gone):
+        _fail_replicas_on(node)
+
+
+def _fail_replicas_on(node: Node) -> None:
+    live = Replica.objects.filter(status__in=LIVE_REPLICA_STATUSES)
+    there = live.filter(ranks__node=node) | live.filter(head_node=node)
+    for replica in there.distinct():
+        with transaction.atomic():
+            deployment = locked(replica.deployment_id)
+            cause = Cause(Fault.NODE, Sentence(NODE_OFFLINE, node=node.name))
+            fail_replica(deployment, replica, cause)

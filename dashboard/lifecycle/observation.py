@@ -1,0 +1,180 @@
+"""From a node's report to the statuses of ranks, replicas and deployments."""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_noop as _
+
+from dashboard import outbox
+from dashboard.choices import (
+    LIVE_REPLICA_STATUSES,
+    DeploymentStatus,
+    Fault,
+    NodeStatus,
+    RankStatus,
+    ReplicaStatus,
+)
+from dashboard.lifecycle import jobs, replicas
+from dashboard.lifecycle.deployments import move, say_why
+from dashboard.lifecycle.failures import Cause, explain_better, fail_replica, locked
+from dashboard.lifecycle.record import record
+from dashboard.lifecycle.reports import Fields, Report, read_head, read_rank
+from dashboard.models import Deployment, Node, PortLease, Rank, Replica
+from dashboard.sentences import Sentence
+from engine.protocol.agent import Observed
+
+NODE_OFFLINE = _("%(node)s is offline.")
+
+
+def observe(node_id: int, connection: str, observed: Observed) -> None:
+    """Take in a node's whole observed state; ignored when it comes over an old connection."""
+    current = Node.objects.filter(pk=node_id, connection=connection)
+    node = current.first()
+    if node is None:
+        return
+    if node.observed_generation != observed.generation:
+        current.update(observed_generation=observed.generation)
+    for deployment_id, replica_ids in _concerned(node).items():
+        with transaction.atomic():
+            deployment = locked(deployment_id)
+            node.refresh_from_db(fields=["desired_generation"])
+            _observe_deployment(deployment, node, observed, replica_ids)
+    _release_ports(node, observed)
+
+
+def _concerned(node: Node) -> dict[int, list[int]]:
+    """Replicas that have something on the node which is not known to have ended."""
+    ranks = Rank.objects.filter(node=node).exclude(status=RankStatus.EXITED)
+    heads = Q(head_node=node) & ~Q(head_status=RankStatus.EXITED)
+    found = Replica.objects.filter(Q(pk__in=ranks.values("replica")) | heads).order_by("pk")
+    groups: dict[int, list[int]] = {}
+    for replica in found:
+        groups.setdefault(replica.deployment_id, []).append(replica.pk)
+    return dict(sorted(groups.items()))
+
+
+def _observe_deployment(
+    deployment: Deployment, node: Node, observed: Observed, replica_ids: list[int]
+) -> None:
+    found = deployment.replicas.filter(pk__in=replica_ids).select_related("head_node")
+    for replica in found.order_by("pk"):
+        replica.deployment = deployment
+        report = Report.of(node, observed, replica.launch)
+        causes = _update_rows(report, replica)
+        _draw_conclusions(deployment, replica, causes)
+
+
+def _update_rows(report: Report, replica: Replica) -> list[Cause]:
+    """Write what changed; answer why the launch would be over."""
+    causes = []
+    progressed = False
+    for rank in replica.ranks.select_related("node"):
+        fields, cause = read_rank(report, replica, rank)
+        here = rank.node_id == report.node.pk
+        if here and _gone(report, replica) and report.rank_process(rank) is None:
+            fields, cause = {"status": RankStatus.EXITED}, None
+        progressed |= _write(rank, fields)
+        causes += [cause] if cause else []
+    if replica.head_node_id == report.node.pk:
+        fields, cause = read_head(report, replica)
+        if _gone(report, replica) and report.head_process() is None:
+            fields, cause = {"head_status": RankStatus.EXITED}, None
+        progressed |= _write(replica, fields)
+        causes += [cause] if cause else []
+    if progressed:
+        outbox.announce_progress(replica.deployment_id)
+    return causes
+
+
+def _gone(report: Report, replica: Replica) -> bool:
+    """An absent process of a launch that should not run has ended, or never began."""
+    return report.current and replica.status not in LIVE_REPLICA_STATUSES
+
+
+def _write(row: Rank | Replica, fields: Fields) -> bool:
+    changes = {name: value for name, value in fields.items() if getattr(row, name) != value}
+    if not changes:
+        return False
+    for name, value in changes.items():
+        setattr(row, name, value)
+    row.save(update_fields=list(changes))
+    return True
+
+
+def _draw_conclusions(deployment: Deployment, replica: Replica, causes: list[Cause]) -> None:
+    best = max(causes, key=lambda cause: cause.fault.strength, default=None)
+    if replica.status in LIVE_REPLICA_STATUSES:
+        if best:
+            fail_replica(deployment, replica, best)
+        elif replica.status == ReplicaStatus.STARTING and _all_ready(replica):
+            _become_ready(deployment, replica)
+        elif replica.status == ReplicaStatus.READY:
+            _mention_offline(deployment, replica)
+    elif replica.status == ReplicaStatus.FAILED:
+        roots = [cause for cause in causes if cause.fault != Fault.STOPPED]
+        for cause in roots:
+            explain_better(deployment, replica, cause)
+    elif replica.status == ReplicaStatus.STOPPING and not replicas.left_behind(replica):
+        replicas.conclude(replica)
+        jobs.hurry(deployment)
+
+
+def _all_ready(replica: Replica) -> bool:
+    return replica.head_status == RankStatus.READY and all(
+        rank.status == RankStatus.READY for rank in replica.ranks.all()
+    )
+
+
+def _become_ready(deployment: Deployment, replica: Replica) -> None:
+    now = timezone.now()
+    guard = Replica.objects.filter(pk=replica.pk, status=ReplicaStatus.STARTING)
+    if guard.update(status=ReplicaStatus.READY, ready_at=now) != 1:
+        return
+    down = deployment.down_since
+    move(deployment, DeploymentStatus.READY, ready_at=now, reason=Sentence(), down_since=None)
+    template = _("Ready again after %(seconds)s s.") if down else _("Ready after %(seconds)s s.")
+    seconds = round((now - (down or _began(replica))).total_seconds(), 1)
+    record(Sentence(template, seconds=seconds), deployment=deployment, replica=replica)
+    jobs.hurry(deployment)
+
+
+def _began(replica: Replica) -> datetime:
+    job = replica.deployment.jobs.filter(state__replica=replica.pk).first()
+    return job.created if job else replica.created
+
+
+def _mention_offline(deployment: Deployment, replica: Replica) -> None:
+    """A ready deployment says which of its nodes cannot be seen, and no longer once it can."""
+    nodes = Node.objects.filter(pk__in=replicas.nodes_of(replica))
+    offline = [node.name for node in nodes if node.status != NodeStatus.ONLINE]
+    reason = Sentence(NODE_OFFLINE, node=", ".join(offline)) if offline else Sentence()
+    say_why(deployment, reason)
+
+
+def node_went_offline(node: Node) -> None:
+    """Its ranks cannot be seen for now; the engines may well go on."""
+    for deployment_id, replica_ids in _concerned(node).items():
+        with transaction.atomic():
+            deployment = locked(deployment_id)
+            for replica in deployment.replicas.filter(
+                pk__in=replica_ids, status__in=LIVE_REPLICA_STATUSES
+            ):
+                reason = Sentence(NODE_OFFLINE, node=node.name)
+                ranks = replica.ranks.filter(node=node).exclude(status=RankStatus.EXITED)
+                ranks.update(status=RankStatus.WAITING, detail=reason)
+                if replica.status == ReplicaStatus.READY:
+                    _mention_offline(deployment, replica)
+                outbox.announce("deployment", deployment.pk)
+
+
+def _release_ports(node: Node, observed: Observed) -> None:
+    """Ports whose launch is over and has no process left on the node."""
+    node.refresh_from_db(fields=["desired_generation"])
+    if observed.generation < node.desired_generation:
+        return
+    running = {state.launch for state in observed.processes}
+    live = Replica.objects.filter(status__in=LIVE_REPLICA_STATUSES)
+    leases = PortLease.objects.filter(node=node).exclude(launch__in=running)
+    leases.exclude(launch__in=live.values("launch")).delete()

@@ -1,0 +1,47 @@
+"""The periodic guarantee behind every message that may be lost."""
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from dashboard import outbox
+from dashboard.choices import ACTIVE_JOB_STATUSES, DeploymentStatus, JobKind, NodeStatus
+from dashboard.lifecycle import jobs, replicas
+from dashboard.lifecycle.failures import locked, restart_orphan
+from dashboard.lifecycle.nodes import expire_nodes
+from dashboard.models import Deployment, LogLine, Node
+
+LOG_AGE = timedelta(days=7)
+LOG_ROWS = 200_000
+
+
+def reconcile() -> None:
+    """Expire silent nodes, take up lost jobs, restart orphans, tell every agent its state again."""
+    expire_nodes()
+    jobs.resume_overdue()
+    for pk in Deployment.objects.filter(wanted=True).values_list("pk", flat=True):
+        restart_orphan(pk)
+    for pk in Deployment.objects.filter(status=DeploymentStatus.STOPPING).values_list(
+        "pk", flat=True
+    ):
+        _stop_orphan(pk)
+    for pk in Node.objects.filter(status=NodeStatus.ONLINE).values_list("pk", flat=True):
+        outbox.nudge(pk)
+
+
+@transaction.atomic
+def _stop_orphan(deployment_id: int) -> None:
+    deployment = locked(deployment_id)
+    busy = deployment.jobs.filter(status__in=ACTIVE_JOB_STATUSES).exists()
+    if deployment.status == DeploymentStatus.STOPPING and not busy:
+        replicas.retire(deployment)
+        jobs.create(deployment, JobKind.STOP)
+
+
+def prune_log() -> None:
+    """Old lines go, and the oldest of too many."""
+    LogLine.objects.filter(at__lt=timezone.now() - LOG_AGE).delete()
+    newest = LogLine.objects.order_by("-pk").values_list("pk", flat=True).first()
+    if newest is not None:
+        LogLine.objects.filter(pk__lte=newest - LOG_ROWS).delete()

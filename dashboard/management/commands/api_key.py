@@ -1,0 +1,25 @@
+"""`manage.py api_key --user admin --name ci`: a key for a program."""
+
+from argparse import ArgumentParser
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+
+from dashboard.models import ApiKey
+
+
+class Command(BaseCommand):
+    help = "Make an API key. Prints the key alone; it cannot be read again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--user", required=True)
+        parser.add_argument("--name", required=True, help="what the key is for")
+
+    def handle(self, *args: object, **options: str) -> None:
+        user = get_user_model().objects.filter(username=options["user"]).first()
+        if user is None:
+            raise CommandError(f"There is no user {options['user']!r}.")
+        key = ApiKey(user=user, name=options["name"])
+        secret = key.issue()
+        key.save()
+        self.stdout.write(secret)

@@ -1,0 +1,27 @@
+"""`manage.py node_token --name box-a --address 10.0.0.5`: the token its agent dials in with."""
+
+from argparse import ArgumentParser
+
+from django.core.management.base import BaseCommand, CommandError
+
+from dashboard import lifecycle
+from dashboard.models import Node
+
+
+class Command(BaseCommand):
+    help = "Add a node, or give it a new token. Prints the token alone; it cannot be read again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--name", required=True)
+        parser.add_argument("--address", help="where other nodes reach its engines")
+
+    def handle(self, *args: object, **options: str) -> None:
+        name, address = options["name"], options["address"]
+        node = Node.objects.filter(name=name).first()
+        if node is None:
+            if not address:
+                raise CommandError(f"Node {name} is new: give its --address too.")
+            _, token = lifecycle.create_node(name, address)
+        else:
+            token = lifecycle.rotate_token(node, address)
+        self.stdout.write(token)

@@ -1,0 +1,184 @@
+"""From a model, a plan and the nodes there are to which rank runs where. Pure."""
+
+from collections.abc import Sequence
+
+import msgspec
+from django.utils.translation import gettext_noop as _
+
+from dashboard.errors import PlacementError
+from dashboard.sentences import Sentence
+from engine.config import EngineConfig, ModelConfig
+from engine.errors import PlanError
+from engine.shards import (
+    RankShare,
+    kv_bytes_per_token,
+    rank_shares,
+    share_parameters,
+    split_evenly,
+)
+
+USABLE = 0.9
+"""Part of a node's memory that engines may plan for; the rest is the system's."""
+RANK_OVERHEAD_BYTES = 400 * 2**20
+"""What a rank process takes before its weights: interpreter, torch, work buffers."""
+HEAD_BYTES = 250 * 2**20
+WEIGHT_BYTES = {"fp32": 4.0, "int8": 1.0}
+
+
+class NodeCapacity(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as placement sees it."""
+
+    pk: int
+    name: str
+    online: bool
+    schedulable: bool
+    machine: str
+    """Nodes of one machine share its memory."""
+    memory_bytes: int | None
+    """None: not known, and then nothing is refused for want of memory."""
+    promised_bytes: int = 0
+    """Planned for ranks that are placed here already."""
+    ranks: int = 0
+
+    @property
+    def usable(self) -> bool:
+        return self.online and self.schedulable
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    ranks: list[int]
+    """Node of each rank, in rank order."""
+    head: int
+    bytes_per_rank: list[int]
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """The first machine that a distribution does not fit."""
+
+    node: str
+    needed: int
+    free: int
+    ranks: list[int]
+
+
+def rank_bytes(model: ModelConfig, config: EngineConfig, share: RankShare) -> int:
+    """Memory one rank needs: weights, KV cache and the process itself. An estimate."""
+    weights = share_parameters(model, share) * WEIGHT_BYTES[config.dtype]
+    cache = kv_bytes_per_token(model, share) * config.kv_cache_tokens
+    return int(weights) + cache + RANK_OVERHEAD_BYTES
+
+
+def place(model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity]) -> Placement:
+    """Spread the ranks evenly over as many usable nodes as there are, neighbours together.
+
+    Raises PlacementError naming the limit, by how much it is passed and what would help.
+    """
+    try:
+        needs = [rank_bytes(model, config, share) for share in rank_shares(model, config.plan)]
+    except PlanError as error:
+        raise PlacementError(str(error)) from error
+    usable = sorted((node for node in nodes if node.usable), key=lambda n: (n.ranks, n.name))
+    if not usable:
+        raise PlacementError(_nobody(nodes))
+    limits = []
+    for count in range(min(len(usable), len(needs)), 0, -1):
+        ranks = _spread(needs, usable[:count])
+        limit = _exceeded(ranks, needs, nodes)
+        if limit is None:
+            return Placement(ranks=ranks, head=ranks[0], bytes_per_rank=needs)
+        limits.append(limit)
+    filled = _fill(needs, usable)
+    if filled and _exceeded(filled, needs, nodes) is None:
+        return Placement(ranks=filled, head=filled[0], bytes_per_rank=needs)
+    raise PlacementError(_too_big(limits[0], nodes))
+
+
+def _spread(needs: Sequence[int], nodes: Sequence[NodeCapacity]) -> list[int]:
+    spans = split_evenly(len(needs), len(nodes))
+    return [node.pk for node, span in zip(nodes, spans, strict=True) for _rank in range(span.size)]
+
+
+def _fill(needs: Sequence[int], nodes: Sequence[NodeCapacity]) -> list[int] | None:
+    """For unequal nodes: the roomiest takes as many ranks as fit, then the next."""
+    free = _free(nodes)
+    ranks: list[int] = []
+    for node in sorted(nodes, key=lambda n: -free.get(n.machine, 0)):
+        while len(ranks) < len(needs):
+            need = needs[len(ranks)] + (0 if ranks else HEAD_BYTES)
+            if node.machine in free and free[node.machine] < need:
+                break
+            if node.machine in free:
+                free[node.machine] -= need
+            ranks.append(node.pk)
+    return ranks if len(ranks) == len(needs) else None
+
+
+def _exceeded(
+    ranks: Sequence[int], needs: Sequence[int], nodes: Sequence[NodeCapacity]
+) -> Limit | None:
+    free, by_pk = _free(nodes), {node.pk: node for node in nodes}
+    used: dict[str, int] = {by_pk[ranks[0]].machine: HEAD_BYTES}
+    for pk, need in zip(ranks, needs, strict=True):
+        machine = by_pk[pk].machine
+        used[machine] = used.get(machine, 0) + need
+    for pk in dict.fromkeys(ranks):
+        node = by_pk[pk]
+        if node.machine in free and used[node.machine] > free[node.machine]:
+            placed = [rank for rank, at in enumerate(ranks) if by_pk[at].machine == node.machine]
+            return Limit(node.name, used[node.machine], free[node.machine], placed)
+    return None
+
+
+def _free(nodes: Sequence[NodeCapacity]) -> dict[str, int]:
+    """Bytes left on each machine whose memory is known."""
+    total: dict[str, int] = {}
+    for node in nodes:
+        if node.memory_bytes is not None:
+            total[node.machine] = int(node.memory_bytes * USABLE)
+    for node in nodes:
+        if node.machine in total:
+            total[node.machine] -= node.promised_bytes
+    return {machine: max(0, left) for machine, left in total.items()}
+
+
+def _nobody(nodes: Sequence[NodeCapacity]) -> Sentence:
+    if not nodes:
+        return Sentence(_("There is no node yet; add one and start its agent."))
+    offline = [node.name for node in nodes if not node.online]
+    if offline:
+        return Sentence(
+            _("No node can take ranks: %(nodes)s offline; start the agent there."),
+            nodes=", ".join(offline),
+        )
+    return Sentence(_("Every node is closed for new ranks; open one on the nodes page."))
+
+
+def _too_big(limit: Limit, nodes: Sequence[NodeCapacity]) -> Sentence:
+    offline = ", ".join(node.name for node in nodes if node.schedulable and not node.online)
+    sizes = {
+        "node": limit.node,
+        "ranks": ", ".join(map(str, limit.ranks)),
+        "needed": gigabytes(limit.needed),
+        "free": gigabytes(limit.free),
+        "short": gigabytes(limit.needed - limit.free),
+        "offline": offline,
+    }
+    if offline:
+        return Sentence(
+            _(
+                "Ranks %(ranks)s need %(needed)s on %(node)s, which has %(free)s free, %(short)s "
+                "too little; %(offline)s offline, and bringing that back would help."
+            ),
+            **sizes,
+        )
+    return Sentence(
+        _(
+            "Ranks %(ranks)s need %(needed)s on %(node)s, which has %(free)s free, %(short)s too "
+            "little; int8, a smaller KV cache or another node would help."
+        ),
+        **sizes,
+    )
+
+
+def gigabytes(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"
