@@ -29,11 +29,14 @@ class Supervisor:
         self._report = changed
         self._drivers = drivers
         self._desired: tuple[int, Sequence[ProcessSpec]] = (0, ())
+        self._closing = False
         self._wake = asyncio.Event()
 
     def set_desired(self, generation: int, specs: Sequence[ProcessSpec]) -> None:
-        self._desired = (generation, specs)
-        self._wake.set()
+        """Not heeded any more once everything is being stopped."""
+        if not self._closing:
+            self._desired = (generation, specs)
+            self._wake.set()
 
     def states(self) -> list[ProcessState]:
         return [process.state() for process in self.processes.values()]
@@ -60,6 +63,7 @@ class Supervisor:
     async def stop_all(self) -> None:
         """Bring every process to an orderly end; `run` must still be running."""
         self.set_desired(self.generation, ())
+        self._closing = True
         living = [process for process in self.processes.values() if process.life != "exited"]
         if not living:
             return
