@@ -67,11 +67,21 @@ class Watchdog:
             return
         oldest.age += spent
         if oldest.age > self._pace.limit(oldest.tokens):
-            ranks = " and ".join(str(rank) for rank in sorted(oldest.ranks))
-            name = f"Ranks {ranks}" if len(oldest.ranks) > 1 else f"Rank {ranks}"
             raise DeadlineError(
-                f"{name} stopped answering during step {oldest.n} ({oldest.age:.1f} s)."
+                f"{self._suspects(oldest)} stopped answering during step {oldest.n} "
+                f"({oldest.age:.1f} s)."
             )
+
+    def _suspects(self, flight: _Flight) -> str:
+        """Ranks that do not even answer pings; when all do, all that have not ended the step.
+
+        In a collective the others wait for the one that stopped, and are not to blame.
+        """
+        now = time.monotonic()
+        late = [peer for peer in self._group.peers if peer.rank in flight.ranks]
+        mute = [peer for peer in late if now - (peer.heard_at or 0) > 2 * self._deadlines.ping]
+        ranks = [str(peer.rank) for peer in mute or late]
+        return f"Rank{'s' if len(ranks) > 1 else ''} {' and '.join(ranks)}"
 
     def _check_idle(self) -> None:
         now = time.monotonic()

@@ -57,6 +57,8 @@ class FakeRank:
         self.mirror = RankMirror(speaker, spec.config.token_budget)
         self.output = rank == (spec.config.plan.pp - 1) * spec.config.plan.tp
         self.answered = 0
+        self.deaf = False
+        """Whether pings stay unanswered."""
         self.received = 0
         """Steps that arrived, answered or not."""
         self._allowed: int | None = None
@@ -107,7 +109,7 @@ class FakeRank:
             case Step():
                 self.received += 1
                 self._steps.put_nowait(message)
-            case Ping():
+            case Ping() if not self.deaf:
                 self._send(Pong("idle", self.mirror.expected - 1))
             case Shutdown():
                 return False

@@ -173,7 +173,8 @@ class Api:
                 if delta.finish == "error":
                     yield head + event(error_body(RankError(delta.error))[1]) + DONE
                     return
-                yield head + event(shape.chunk(delta) | pending)
+                usage = {"usage": shape.usage()} if asked.usage_in_chunks else pending
+                yield head + event(shape.chunk(delta) | usage)
                 head = b""
             if asked.include_usage:
                 yield event(shape.closing())

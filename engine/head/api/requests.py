@@ -50,6 +50,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     wanted: Wanted
     stream: bool
     include_usage: bool
+    usage_in_chunks: bool
+    """Every chunk says the tokens so far: a reader that stops early knows its count."""
 
 
 class ChatAsked(Asked, frozen=True, kw_only=True):
@@ -73,6 +75,7 @@ def read_chat(payload: bytes) -> ChatAsked:
         wanted=_wanted(fields, max_tokens),
         stream=common.stream,
         include_usage=common.include_usage,
+        usage_in_chunks=common.usage_in_chunks,
         messages=_messages(fields.raw("messages")),
         continue_final=fields.flag("continue_final_message"),
     )
@@ -88,6 +91,7 @@ def read_completion(payload: bytes) -> CompletionAsked:
         wanted=_wanted(fields, 16 if max_tokens is None else max_tokens),
         stream=common.stream,
         include_usage=common.include_usage,
+        usage_in_chunks=common.usage_in_chunks,
         prompts=_prompts(fields.raw("prompt")),
     )
 
@@ -106,6 +110,7 @@ def _common(fields: Fields) -> Asked:
         wanted=Wanted(),
         stream=stream,
         include_usage=Fields(options or {}).flag("include_usage"),
+        usage_in_chunks=Fields(options or {}).flag("continuous_usage_stats"),
     )
 
 
