@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.utils.translation import gettext_lazy as _
 
-from dashboard import env
+from dashboard import admin_theme, env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 STATE_DIR = env.state_dir(BASE_DIR)
@@ -121,6 +121,8 @@ LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
+
+UNFOLD = admin_theme.UNFOLD
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", env.package_folder("plotly") / "package_data")]

@@ -1,0 +1,19 @@
+"""Django's administration, themed with unfold: one file a concern."""
+
+from django.contrib import admin
+from django_celery_beat import models as beat
+
+from dashboard.admin import access, catalog, deployments, fleet, history
+
+__all__ = ["access", "catalog", "deployments", "fleet", "history"]
+
+# The schedule is part of the program; changing it by hand would only break it.
+for model in (
+    beat.ClockedSchedule,
+    beat.CrontabSchedule,
+    beat.IntervalSchedule,
+    beat.PeriodicTask,
+    beat.SolarSchedule,
+):
+    if admin.site.is_registered(model):
+        admin.site.unregister(model)
