@@ -9,20 +9,13 @@ from dashboard.errors import PlacementError
 from dashboard.sentences import Sentence
 from engine.config import EngineConfig, ModelConfig
 from engine.errors import PlanError
-from engine.shards import (
-    RankShare,
-    kv_bytes_per_token,
-    rank_shares,
-    share_parameters,
-    split_evenly,
-)
+from engine.planner import rank_memory
+from engine.shards import split_evenly
 
 USABLE = 0.9
 """Part of a node's memory that engines may plan for; the rest is the system's."""
-RANK_OVERHEAD_BYTES = 400 * 2**20
-"""What a rank process takes before its weights: interpreter, torch, work buffers."""
 HEAD_BYTES = 250 * 2**20
-WEIGHT_BYTES = {"fp32": 4.0, "int8": 1.0}
+"""What a head process takes: Python, tokenizer and caches."""
 
 
 class NodeCapacity(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +32,8 @@ class NodeCapacity(msgspec.Struct, frozen=True, kw_only=True):
     promised_bytes: int = 0
     """Planned for ranks that are placed here already."""
     ranks: int = 0
+    integer_dot_products: bool = False
+    """Whether int8 weights stay int8 here; elsewhere they take as much room as fp32."""
 
     @property
     def usable(self) -> bool:
@@ -61,11 +56,12 @@ class Limit(msgspec.Struct, frozen=True):
     ranks: list[int]
 
 
-def rank_bytes(model: ModelConfig, config: EngineConfig, share: RankShare) -> int:
-    """Memory one rank needs: weights, KV cache and the process itself. An estimate."""
-    weights = share_parameters(model, share) * WEIGHT_BYTES[config.dtype]
-    cache = kv_bytes_per_token(model, share) * config.kv_cache_tokens
-    return int(weights) + cache + RANK_OVERHEAD_BYTES
+def rank_bytes(model: ModelConfig, config: EngineConfig, *, dot_products: bool) -> list[int]:
+    """Memory each rank needs. Raises PlanError when the plan cannot split the model."""
+    return [
+        rank_memory(model, config, rank, integer_dot_products=dot_products).total
+        for rank in range(config.plan.world_size)
+    ]
 
 
 def place(model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity]) -> Placement:
@@ -73,24 +69,21 @@ def place(model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity
 
     Raises PlacementError naming the limit, by how much it is passed and what would help.
     """
+    usable = sorted((node for node in nodes if node.usable), key=lambda n: (n.ranks, n.name))
+    dot_products = all(node.integer_dot_products for node in usable)
     try:
-        needs = [rank_bytes(model, config, share) for share in rank_shares(model, config.plan)]
+        needs = rank_bytes(model, config, dot_products=dot_products)
     except PlanError as error:
         raise PlacementError(str(error)) from error
-    usable = sorted((node for node in nodes if node.usable), key=lambda n: (n.ranks, n.name))
     if not usable:
         raise PlacementError(_nobody(nodes))
-    limits = []
-    for count in range(min(len(usable), len(needs)), 0, -1):
-        ranks = _spread(needs, usable[:count])
-        limit = _exceeded(ranks, needs, nodes)
-        if limit is None:
-            return Placement(ranks=ranks, head=ranks[0], bytes_per_rank=needs)
-        limits.append(limit)
+    even = [_spread(needs, usable[:count]) for count in range(min(len(usable), len(needs)), 0, -1)]
     filled = _fill(needs, usable)
-    if filled and _exceeded(filled, needs, nodes) is None:
-        return Placement(ranks=filled, head=filled[0], bytes_per_rank=needs)
-    raise PlacementError(_too_big(limits[0], nodes))
+    for ranks in even + ([filled] if filled else []):
+        if _exceeded(ranks, needs, nodes) is None:
+            return Placement(ranks=ranks, head=ranks[0], bytes_per_rank=needs)
+    limit = _exceeded(even[0], needs, nodes)
+    raise PlacementError(_too_big(limit, nodes) if limit else _nobody(nodes))
 
 
 def _spread(needs: Sequence[int], nodes: Sequence[NodeCapacity]) -> list[int]:

@@ -28,7 +28,8 @@ class SocketClient:
         headers: Sequence[tuple[bytes, bytes]] = (),
         **scope: Any,
     ) -> None:
-        self._talk = ApplicationCommunicator(
+        communicator: Any = ApplicationCommunicator  # asgiref leaves it untyped
+        self._talk = communicator(
             application,
             {
                 "type": "websocket",

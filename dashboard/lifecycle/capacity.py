@@ -3,7 +3,9 @@
 from dashboard.choices import LIVE_REPLICA_STATUSES, NodeStatus
 from dashboard.models import Deployment, Node, Rank
 from dashboard.placement import NodeCapacity, Placement, place, rank_bytes
-from engine.shards import rank_share
+
+DOT_PRODUCTS = frozenset({"avx512_vnni", "amx_int8"})
+"""Instruction sets with which int8 is both small and fast."""
 
 
 def find_placement(deployment: Deployment) -> Placement:
@@ -16,11 +18,11 @@ def capacities(deployment: Deployment) -> list[NodeCapacity]:
     promised: dict[int, list[int]] = {}
     others = Rank.objects.filter(replica__status__in=LIVE_REPLICA_STATUSES)
     for rank in others.exclude(replica__deployment=deployment).select_related(
-        "replica__deployment__model"
+        "replica__deployment__model", "node"
     ):
         config, shape = rank.replica.engine_config, rank.replica.deployment.model.shape
-        need = rank_bytes(shape, config, rank_share(shape, config.plan, rank.rank))
-        promised.setdefault(rank.node_id, []).append(need)
+        needs = rank_bytes(shape, config, dot_products=_has_dot_products(rank.node))
+        promised.setdefault(rank.node_id, []).append(needs[rank.rank])
     return [_capacity(node, promised.get(node.pk, [])) for node in Node.objects.all()]
 
 
@@ -37,4 +39,10 @@ def _capacity(node: Node, promised: list[int]) -> NodeCapacity:
         memory_bytes=hardware.memory_bytes if hardware else None,
         promised_bytes=sum(promised),
         ranks=len(promised),
+        integer_dot_products=_has_dot_products(node),
     )
+
+
+def _has_dot_products(node: Node) -> bool:
+    hardware = node.hardware
+    return bool(hardware and DOT_PRODUCTS & set(hardware.instruction_sets))
