@@ -27,6 +27,8 @@ BASE = Path(__file__).resolve().parents[2]
 WEB_SECONDS = 90.0
 NODES_SECONDS = 60.0
 DEPLOY_SECONDS = 600.0
+LOOK_SECONDS = 0.3
+"""Between two looks into the database; the cores are wanted by what is starting."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -106,7 +108,7 @@ class Up:
             deadline = time.monotonic() + DEPLOY_SECONDS
             while (state := panel.deployment_state(name)).starting:
                 self.terminal.progress(state.progress)
-                self._tick()
+                self._tick(LOOK_SECONDS)
                 if time.monotonic() > deadline:
                     break
         if not state.ready:
@@ -116,15 +118,15 @@ class Up:
         """Watch the children until `done`; raises UpError when the seconds run out."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while not done():
-            self._tick()
+            self._tick(POLL_SECONDS)
             if deadline is not None and time.monotonic() > deadline:
                 raise UpError(
                     f"{what} was not there within {seconds:g} s; see {self.options.logs}."
                 )
 
-    def _tick(self) -> None:
+    def _tick(self, seconds: float) -> None:
         self.supervisor.check()
-        time.sleep(POLL_SECONDS)
+        time.sleep(seconds)
 
     def _web_answers(self) -> bool:
         address = urlsplit(self.options.url)
