@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -11,6 +12,8 @@ from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.http import QueryDict
 from django.utils import translation
 
+from monitoring.charts import metrics
+from monitoring.frames import Field
 from monitoring.live import FLEET, launch_group, launch_of, node_group
 from monitoring.scopes import Subject, subjects, topic_of
 
@@ -67,6 +70,7 @@ class TelemetryConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Ch
         self._slots = LatestSlots()
         self._wanted: Wanted | None = None
         self._topics: frozenset[str] = frozenset()
+        self._metrics: frozenset[str] = frozenset()
         self._groups: frozenset[str] = frozenset()
         self._tasks: list[asyncio.Task[None]] = []
         user = self.scope.get("user")
@@ -88,6 +92,7 @@ class TelemetryConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Ch
         except msgspec.ValidationError as error:
             await self.send_json({"error": str(error)})
             return
+        self._metrics = metrics(self._wanted.scope)
         await self._resolve()
         if not self._tasks:
             self._tasks = [
@@ -98,11 +103,25 @@ class TelemetryConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Ch
 
     async def telemetry_frame(self, message: dict[str, Any]) -> None:
         """From `monitoring.live`: leave the frame in its slots and go on."""
-        for subject, values, absent in message["readings"]:
+        for subject, fields, numbers in message["readings"]:
             topic = topic_of(message["node"], subject)
             if topic in self._topics:
-                frame = {"topic": topic, "at": message["at"], "values": values, "absent": absent}
-                self._slots.put(topic, frame)
+                told = zip(fields, numbers, strict=True)
+                self._slots.put(topic, self._frame(topic, message["at"], told))
+
+    def _frame(
+        self, topic: str, at: float, told: Iterable[tuple[Field, float | None]]
+    ) -> LiveFrame:
+        """What the scope's charts draw: value or reason, and how each came about."""
+        frame: LiveFrame = {"topic": topic, "at": at, "values": {}, "absent": {}, "how": {}}
+        for (metric, _unit, source, kind, _scope, reason), number in told:
+            if metric not in self._metrics or metric in frame["how"]:
+                continue
+            frame["values"][metric] = number
+            frame["how"][metric] = (kind, source)
+            if number is None:
+                frame["absent"][metric] = reason
+        return frame
 
     async def _send_frames(self) -> None:
         try:

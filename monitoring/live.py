@@ -59,5 +59,5 @@ def _message(frame: Frame, readings: list[SubjectReading]) -> dict[str, Any]:
         "type": "telemetry.frame",
         "node": frame.node,
         "at": frame.at.timestamp(),
-        "readings": [[r.subject, r.values(), r.absent()] for r in readings],
+        "readings": [[r.subject, r.fields, r.numbers] for r in readings],
     }

@@ -2,7 +2,8 @@
 
 import time
 
-from dashboard.models import Node
+from dashboard.choices import DeploymentStatus, ReplicaStatus
+from dashboard.models import Deployment, Model, Node, Rank, Replica
 from monitoring.samples import (
     CPU_UTILIZATION,
     GPU_UTILIZATION,
@@ -64,3 +65,27 @@ def engine_samples(launch: str, rate: float | None = 40.0) -> list[Sample]:
 
 def now() -> float:
     return time.time()
+
+
+def launch(name: str, nodes: list[Node]) -> Deployment:
+    """A ready deployment `smol` whose launch `name` has a rank on each of `nodes`."""
+    model = Model.objects.create(
+        name="smollm2", path="/m.gguf", revision="r", size_bytes=1, parameters=1, config={}
+    )
+    deployment = Deployment.objects.create(
+        name="smol", model=model, status=DeploymentStatus.READY, wanted=True, tp=len(nodes)
+    )
+    replica = Replica.objects.create(
+        deployment=deployment,
+        launch=name,
+        token="secret",
+        config={},
+        head_node=nodes[0],
+        host="127.0.0.1",
+        http_port=1,
+        control_port=2,
+        status=ReplicaStatus.READY,
+    )
+    for index, node in enumerate(nodes):
+        Rank.objects.create(replica=replica, rank=index, stage=0, tp_rank=index, node=node)
+    return deployment

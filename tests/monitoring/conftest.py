@@ -11,6 +11,6 @@ CLOSE_SECONDS = 10.0
 
 @pytest.fixture
 def no_connection_left() -> Iterator[None]:
-    """Close what the thread behind `sync_to_async` opened, or the test database cannot be dropped."""
+    """Close what `sync_to_async`'s thread opened, or the test database cannot be dropped."""
     yield
     SyncToAsync.single_thread_executor.submit(connections.close_all).result(CLOSE_SECONDS)
