@@ -1,6 +1,7 @@
 """`/ws/chat`: the playground's socket. One answer at a time; closing the tab stops it."""
 
 import asyncio
+import json
 from contextlib import suppress
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -128,7 +129,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
         if self.gone:
             return
         with suppress(OSError):  # the browser has just left; `disconnect` comes next
-            await self.send(text_data=msgspec.json.encode(message).decode())
+            await self.send(text_data=json.dumps(message, ensure_ascii=False))
 
     def _speak(self) -> None:
         """The page's language, for errors and for rendered messages."""

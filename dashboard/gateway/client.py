@@ -26,7 +26,7 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens, as the engine counted them."""
+    """Tokens so far, as the engine counted them."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -66,7 +66,8 @@ async def stream_chat(
 
     Raises ApiError when the head refuses, fails or goes away.
     """
-    wanted = {**body, "stream": True, "stream_options": {"include_usage": True}}
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    wanted = {**body, "stream": True, "stream_options": options}
     payload = msgspec.json.encode(wanted)
     async with asking(target, "/v1/chat/completions", payload, request_id=request_id) as answer:
         if not answer.is_stream:

@@ -9,5 +9,5 @@ urlpatterns = [
     path("v1/completions", views.completions, name="completions"),
     path("v1/models", views.models, name="api-models"),
     path("v1/models/<str:name>", views.model, name="api-model"),
-    re_path(r"^v1(/.*)?$", views.unknown),
+    re_path(r"^v1(?:/.*)?$", views.unknown),
 ]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from django.test import AsyncClient, override_settings
 from django.utils import timezone
 
@@ -46,21 +46,26 @@ async def test_a_missing_or_wrong_key_is_401(secret: str) -> None:
     assert error["type"] == "invalid_request_error"
 
 
+def revoked() -> str:
+    key, secret = make_key(make_user())
+    ApiKey.objects.filter(pk=key.pk).update(revoked=timezone.now())
+    return secret
+
+
 async def test_a_revoked_key_is_401() -> None:
-    key, secret = await sync_to_async(lambda: make_key(make_user()))()
-    await ApiKey.objects.filter(pk=key.pk).aupdate(revoked=timezone.now())
+    secret = await database_sync_to_async(revoked)()
     response, _error = await post(ASK, secret)
     assert response.status_code == 401
 
 
 async def test_the_key_of_a_disabled_user_is_401() -> None:
-    _key, secret = await sync_to_async(lambda: make_key(make_user(is_active=False)))()
+    _key, secret = await database_sync_to_async(lambda: make_key(make_user(is_active=False)))()
     response, _error = await post(ASK, secret)
     assert response.status_code == 401
 
 
 async def test_an_unknown_model_is_404_and_names_the_known_ones() -> None:
-    secret = await sync_to_async(stage)(None, name="big")
+    secret = await database_sync_to_async(stage)(None, name="big")
     response, error = await post(ASK, secret)
     assert response.status_code == 404
     assert error["code"] == "model_not_found"
@@ -79,7 +84,7 @@ async def test_an_unknown_model_is_404_and_names_the_known_ones() -> None:
     ],
 )
 async def test_a_body_that_cannot_be_read_is_400(body: str, code: str) -> None:
-    secret = await sync_to_async(stage)(None)
+    secret = await database_sync_to_async(stage)(None)
     response, error = await post(body, secret)
     assert response.status_code == 400
     assert error["code"] == code
@@ -87,7 +92,7 @@ async def test_a_body_that_cannot_be_read_is_400(body: str, code: str) -> None:
 
 @override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=1000)
 async def test_a_body_beyond_the_limit_is_413() -> None:
-    secret = await sync_to_async(stage)(None)
+    secret = await database_sync_to_async(stage)(None)
     response, error = await post({**ASK, "user": "x" * 2000}, secret)
     assert response.status_code == 413
     assert error["code"] == "request_too_large"
@@ -95,7 +100,9 @@ async def test_a_body_beyond_the_limit_is_413() -> None:
 
 async def test_a_failed_deployment_is_503_with_its_own_reason() -> None:
     reason = "Rank 1 on node-b was killed by signal 9."
-    secret = await sync_to_async(stage)(None, status=DeploymentStatus.FAILED, reason=reason)
+    secret = await database_sync_to_async(stage)(
+        None, status=DeploymentStatus.FAILED, reason=reason
+    )
     response, error = await post(ASK, secret)
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "60"
@@ -121,7 +128,7 @@ def loading() -> str:
 
 
 async def test_a_deployment_on_its_way_up_says_how_far_it_is() -> None:
-    secret = await sync_to_async(loading)()
+    secret = await database_sync_to_async(loading)()
     response, error = await post(ASK, secret)
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "5"
@@ -129,7 +136,7 @@ async def test_a_deployment_on_its_way_up_says_how_far_it_is() -> None:
 
 
 async def test_unknown_paths_and_methods_keep_the_shape() -> None:
-    secret = await sync_to_async(stage)(None)
+    secret = await database_sync_to_async(stage)(None)
     response, error = await post(ASK, secret, "/v1/embeddings")
     assert (response.status_code, error["code"]) == (404, "unknown_url")
     response = await AsyncClient().get(CHAT, headers=bearer(secret))
@@ -141,7 +148,7 @@ async def test_unknown_paths_and_methods_keep_the_shape() -> None:
 async def test_the_heads_own_refusal_passes_through() -> None:
     refusal = {"error": {"message": "temperature must be at most 2.", "param": "temperature"}}
     async with running(FakeHead(refusal=(400, refusal))) as head:
-        secret = await sync_to_async(stage)(head)
+        secret = await database_sync_to_async(stage)(head)
         async with panel(secret) as client:
             response = await client.post(CHAT, json={**ASK, "temperature": 9, "stream": True})
             assert response.status == 400
@@ -159,7 +166,7 @@ async def test_a_refused_launch_token_is_not_blamed_on_the_callers_key(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with running(FakeHead()) as head:
-        secret = await sync_to_async(stale_token)(head)
+        secret = await database_sync_to_async(stale_token)(head)
         async with panel(secret) as client:
             response = await client.post(CHAT, json=ASK)
             assert response.status == 502
@@ -168,7 +175,7 @@ async def test_a_refused_launch_token_is_not_blamed_on_the_callers_key(
 
 async def test_a_head_that_cannot_be_reached_is_502() -> None:
     async with running(FakeHead()) as head:
-        secret = await sync_to_async(stage)(head)
+        secret = await database_sync_to_async(stage)(head)
     async with panel(secret) as client:
         response = await client.post(CHAT, json=ASK)
         assert response.status == 502

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 
 from tests.dashboard.fake_head import FakeHead, running
 from tests.dashboard.gateway_cast import panel, stage
@@ -21,7 +21,7 @@ def payloads(text: str) -> list[Any]:
 
 async def test_every_chunk_arrives_with_usage_and_done() -> None:
     async with running(FakeHead()) as head:
-        secret = await sync_to_async(stage)(head)
+        secret = await database_sync_to_async(stage)(head)
         async with panel(secret) as client:
             body = {**ASK, "stream": True, "stream_options": {"include_usage": True}}
             response = await client.post("/v1/chat/completions", json=body)
@@ -37,7 +37,7 @@ async def test_every_chunk_arrives_with_usage_and_done() -> None:
 
 async def test_text_is_sent_on_before_the_answer_is_complete() -> None:
     async with running(FakeHead(hold_at=1)) as head:
-        secret = await sync_to_async(stage)(head)
+        secret = await database_sync_to_async(stage)(head)
         async with panel(secret) as client:
             response = await client.post("/v1/chat/completions", json={**ASK, "stream": True})
             async with asyncio.timeout(5):
@@ -50,7 +50,7 @@ async def test_text_is_sent_on_before_the_answer_is_complete() -> None:
 
 async def test_hanging_up_on_a_stream_aborts_it_at_the_head() -> None:
     async with running(FakeHead(hold_at=1)) as head:
-        secret = await sync_to_async(stage)(head)
+        secret = await database_sync_to_async(stage)(head)
         async with panel(secret) as client:
             response = await client.post("/v1/chat/completions", json={**ASK, "stream": True})
             await head.wait(head.held)
@@ -60,7 +60,7 @@ async def test_hanging_up_on_a_stream_aborts_it_at_the_head() -> None:
 
 async def test_hanging_up_before_a_whole_answer_aborts_it_at_the_head() -> None:
     async with running(FakeHead(hold_at=0)) as head:
-        secret = await sync_to_async(stage)(head)
+        secret = await database_sync_to_async(stage)(head)
         async with panel(secret) as client:
             asking = asyncio.create_task(client.post("/v1/chat/completions", json=ASK))
             await head.wait(head.held)
@@ -70,7 +70,7 @@ async def test_hanging_up_before_a_whole_answer_aborts_it_at_the_head() -> None:
 
 async def test_a_head_that_dies_mid_stream_ends_it_with_an_error() -> None:
     async with running(FakeHead(dies=True, hold_at=2)) as head:
-        secret = await sync_to_async(stage)(head)
+        secret = await database_sync_to_async(stage)(head)
         async with panel(secret) as client:
             response = await client.post("/v1/chat/completions", json={**ASK, "stream": True})
             async with asyncio.timeout(10):
@@ -85,7 +85,7 @@ async def test_a_head_that_dies_mid_stream_ends_it_with_an_error() -> None:
 
 async def test_a_stream_that_ends_without_done_ends_with_an_error() -> None:
     async with running(FakeHead(ends_early=True)) as head:
-        secret = await sync_to_async(stage)(head)
+        secret = await database_sync_to_async(stage)(head)
         async with panel(secret) as client:
             response = await client.post("/v1/chat/completions", json={**ASK, "stream": True})
             events = payloads(await response.text())
@@ -96,7 +96,7 @@ async def test_a_stream_that_ends_without_done_ends_with_an_error() -> None:
 async def test_a_head_that_dies_before_a_whole_answer_is_502() -> None:
     async with running(FakeHead(dies=True, hold_at=0)) as head:
         head.release.set()
-        secret = await sync_to_async(stage)(head)
+        secret = await database_sync_to_async(stage)(head)
         async with panel(secret) as client:
             response = await client.post("/v1/chat/completions", json=ASK)
             assert response.status == 502
