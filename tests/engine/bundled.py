@@ -1,10 +1,12 @@
-"""The bundled model's file and tokenizer, read once."""
+"""The bundled model's file, header and tokenizer, read once."""
 
 from functools import cache
 
 from engine.bundled import bundled_model
 from engine.checkpoint import Checkpoint, open_checkpoint
 from engine.text.tokenizer import TextTokenizer
+
+__all__ = ["bundled_checkpoint", "bundled_model", "bundled_tokenizer"]
 
 
 @cache
