@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dashboard.choices import DeploymentStatus
 from dashboard.gateway.routes import offered
 from dashboard.models import ApiKey
 
@@ -39,9 +40,15 @@ def keys(request: HttpRequest) -> HttpResponse:
         "name": name,
         "base_url": request.build_absolute_uri("/v1"),
         "chat_url": request.build_absolute_uri(reverse("chat-completions")),
-        "route": next((row.name for row in offered()), "MODEL"),
+        "route": _example_route(),
     }
     return render(request, "keys.html", context, status=422 if error else 200)
+
+
+def _example_route() -> str:
+    """A name that works in the examples: one that is ready if there is any."""
+    rows = sorted(offered(), key=lambda row: row.status != DeploymentStatus.READY)
+    return rows[0].name if rows else "MODEL"
 
 
 @login_required

@@ -6,12 +6,17 @@ export function createComposer({ onSend, onStop }) {
   const text = document.getElementById("text");
   const send = document.getElementById("send");
   const stop = document.getElementById("stop");
+  const hasKeyboard = window.matchMedia("(hover: hover)").matches; // a phone's would cover the page
   let busy = false;
 
   function grow() {
     text.style.height = "auto";
     text.style.height = `${text.scrollHeight}px`;
     if (!text.disabled) send.disabled = busy || !text.value.trim();
+  }
+
+  function focus() {
+    if (hasKeyboard && !text.disabled) text.focus({ preventScroll: true });
   }
 
   function submit() {
@@ -45,6 +50,7 @@ export function createComposer({ onSend, onStop }) {
     submit();
   });
   grow();
+  focus();
 
   return {
     get busy() {
@@ -55,7 +61,7 @@ export function createComposer({ onSend, onStop }) {
       stop.hidden = !busy;
       send.hidden = busy;
       grow();
-      if (!busy) text.focus({ preventScroll: true });
+      if (!busy) focus();
     },
     restore(value) {
       if (!text.value) text.value = value;

@@ -20,14 +20,20 @@ export function createThread({ onAgain }) {
   const find = (message) => list.querySelector(`[data-message="${message}"]`);
 
   // Follows the end only while the reader is there.
+  let following = true;
+  scroll.addEventListener("scroll", () => {
+    following = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR_END;
+  });
+
   function keepingEnd(change) {
-    const near = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR_END;
+    const was = following;
     change();
-    if (near) toEnd();
+    if (was) toEnd();
   }
 
   function toEnd() {
     scroll.scrollTop = scroll.scrollHeight;
+    following = true;
   }
 
   function lastBlock(prose) {
@@ -89,6 +95,8 @@ export function createThread({ onAgain }) {
   });
   addCopyButtons(list);
   toEnd();
+  // A notice that appears, a growing composer, a turned phone: the end stays in sight.
+  new ResizeObserver(() => following && toEnd()).observe(scroll);
 
   return {
     addQuestion(value) {
