@@ -51,7 +51,7 @@ class Watchdog:
         """Until a rank is hung; never returns, raises DeadlineError naming the rank and step."""
         before, pinged = time.monotonic(), 0.0
         while True:
-            await asyncio.sleep(_TICK)
+            await asyncio.sleep(min(_TICK, self._deadlines.ping / 2))
             now = time.monotonic()
             spent, before = min(now - before, _MOST_PER_TICK), now
             if now - pinged >= self._deadlines.ping:

@@ -67,7 +67,7 @@ class TextTokenizer:
         )
         self._control_split = _splitter(self.control)
         self._defined_split = _splitter(self._defined)
-        self._bytes = [self._spell(index) for index in range(self.size)]
+        self._bytes: list[bytes | None] = [None] * self.size
         self._bpe = _build(metadata)
 
     @property
@@ -98,7 +98,12 @@ class TextTokenizer:
 
     def token_bytes(self, token: int) -> bytes:
         """What a token adds to the text: nothing for a control token or an id out of range."""
-        return self._bytes[token] if 0 <= token < self.size else b""
+        if not 0 <= token < self.size:
+            return b""
+        known = self._bytes[token]
+        if known is None:
+            known = self._bytes[token] = self._spell(token)
+        return known
 
     def decode(self, tokens: Iterable[int]) -> str:
         return b"".join(map(self.token_bytes, tokens)).decode("utf-8", "replace")

@@ -48,6 +48,15 @@ async def test_usage_comes_last_without_choices_when_asked_for() -> None:
     assert usage["prompt_tokens_details"]["cached_tokens"] == whole_blocks > 0
 
 
+async def test_usage_can_run_along() -> None:
+    async with head_world() as world:
+        events = await world.stream(max_tokens=5, stream_options={"continuous_usage_stats": True})
+    counts = [event["usage"]["completion_tokens"] for event in events]
+    assert counts == sorted(counts)
+    assert counts[-1] == 5
+    assert events[-1]["choices"] != []
+
+
 async def test_the_end_of_sequence_token_ends_the_answer_unseen() -> None:
     async with head_world(script="one two three<|im_end|>") as world:
         status, whole = await world.chat(max_tokens=50)

@@ -12,7 +12,7 @@ from engine.protocol.steps import Result, StepDone, Timings, encode
 from tests.engine.head_world import HeadWorld, Json, head_world, until
 
 QUICK = Deadlines(
-    assembling=0.3, loading=0.3, new_step=0.4, step=0.4, silence=0.4, ping=0.1, blame=0.1
+    assembling=0.3, loading=0.3, new_step=1.0, step=1.0, silence=0.5, ping=0.2, blame=0.1
 )
 
 

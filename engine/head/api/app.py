@@ -166,15 +166,13 @@ class Api:
         self, kind: Kind, asked: Asked, generation: Generation, shape: Reply
     ) -> AsyncIterator[bytes]:
         """One event a step; an error is the last one before the end of the stream."""
-        pending = {"usage": None} if asked.include_usage else {}
-        head = event(shape.opening() | pending) if kind == "chat" else b""
+        head = event(shape.opening() | _usage_so_far(asked, shape)) if kind == "chat" else b""
         try:
             async for delta in generation:
                 if delta.finish == "error":
                     yield head + event(error_body(RankError(delta.error))[1]) + DONE
                     return
-                usage = {"usage": shape.usage()} if asked.usage_in_chunks else pending
-                yield head + event(shape.chunk(delta) | usage)
+                yield head + event(shape.chunk(delta) | _usage_so_far(asked, shape))
                 head = b""
             if asked.include_usage:
                 yield event(shape.closing())
@@ -197,6 +195,13 @@ class Api:
                     param=field if len(prompt) >= limit else "max_tokens",
                     code="context_length_exceeded",
                 )
+
+
+def _usage_so_far(asked: Asked, shape: Reply) -> Json:
+    """What a chunk says of the usage: nothing, or null before the last, or the count so far."""
+    if asked.usage_in_chunks:
+        return {"usage": shape.usage()}
+    return {"usage": None} if asked.include_usage else {}
 
 
 async def read_body(request: Request) -> bytes:
