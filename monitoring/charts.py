@@ -86,9 +86,7 @@ QUEUE = Chart(
 )
 KV = Chart(_("KV cache in use"), ((m.KV_USAGE, ""),), "engine", NO_ENGINE, 1.0)
 STEP = Chart(_("Step time"), ((m.STEP_SECONDS, ""),), "rank", STILL)
-EXCHANGE = Chart(
-    _("Share of a step spent communicating"), ((m.COMMUNICATE_SHARE, ""),), "rank", STILL, 1.0
-)
+EXCHANGE = Chart(_("Communication share"), ((m.COMMUNICATE_SHARE, ""),), "rank", STILL, 1.0)
 
 CHARTS: dict[str, tuple[Chart, ...]] = {
     "fleet": (SPEED, FIRST_TOKEN, CPU, MEMORY, QUEUE, KV),

@@ -48,7 +48,9 @@ def fill(node: int, seconds: int, launched: str = "", skip: range = range(0)) ->
 def test_a_node_is_seeded_with_values_kinds_and_reasons(client: Client) -> None:
     node = make_node()
     fill(node.pk, 20)
-    answer = client.get("/telemetry/seed", {"scope": "node", "id": node.pk, "minutes": 5}).json()
+    answer = client.get(
+        "/telemetry/seed", {"scope": "node", "id": str(node.pk), "minutes": "5"}
+    ).json()
     (subject,) = answer["subjects"]
     assert subject["label"] == "box-1"
     cpu = subject["metrics"]["cpu_utilization_ratio"]
@@ -62,7 +64,7 @@ def test_a_node_is_seeded_with_values_kinds_and_reasons(client: Client) -> None:
 def test_times_are_seconds_after_the_start_of_the_span(client: Client) -> None:
     node = make_node()
     fill(node.pk, 10)
-    answer = client.get("/telemetry/seed", {"scope": "fleet", "minutes": 5}).json()
+    answer = client.get("/telemetry/seed", {"scope": "fleet", "minutes": "5"}).json()
     assert answer["now"] - answer["from"] == pytest.approx(300)
     times = answer["subjects"][0]["t"]
     assert times == sorted(times)
@@ -72,7 +74,9 @@ def test_times_are_seconds_after_the_start_of_the_span(client: Client) -> None:
 def test_a_pause_is_a_gap_and_not_a_line(client: Client) -> None:
     node = make_node()
     fill(node.pk, 60, skip=range(20, 40))
-    answer = client.get("/telemetry/seed", {"scope": "node", "id": node.pk, "minutes": 5}).json()
+    answer = client.get(
+        "/telemetry/seed", {"scope": "node", "id": str(node.pk), "minutes": "5"}
+    ).json()
     values = answer["subjects"][0]["metrics"]["cpu_utilization_ratio"]["v"]
     assert values.count(None) == 1
     assert values[20] is None
@@ -82,7 +86,7 @@ def test_a_deployment_shows_its_nodes_its_engine_and_its_ranks(client: Client) -
     node = make_node()
     deployment = launch("abc", [node, node])
     fill(node.pk, 5, "abc")
-    answer = client.get("/telemetry/seed", {"scope": "deployment", "id": deployment.pk}).json()
+    answer = client.get("/telemetry/seed", {"scope": "deployment", "id": str(deployment.pk)}).json()
     assert [(s["topic"], s["role"]) for s in answer["subjects"]] == [
         (f"{node.pk}/node", "node"),
         ("launch:abc", "engine"),
@@ -98,21 +102,21 @@ def test_an_ended_launch_is_not_shown(client: Client) -> None:
     deployment = launch("abc", [node])
     deployment.replicas.update(ended_at=timezone.now(), status="stopped")
     fill(node.pk, 5, "abc")
-    answer = client.get("/telemetry/seed", {"scope": "deployment", "id": deployment.pk}).json()
+    answer = client.get("/telemetry/seed", {"scope": "deployment", "id": str(deployment.pk)}).json()
     assert answer["subjects"] == []
 
 
 def test_older_readings_than_the_span_are_left_out(client: Client) -> None:
     node = make_node()
     store([check_frame(node.pk, 1, now() - 400, node_samples(), timezone.now())])
-    answer = client.get("/telemetry/seed", {"scope": "fleet", "minutes": 5}).json()
+    answer = client.get("/telemetry/seed", {"scope": "fleet", "minutes": "5"}).json()
     assert answer["subjects"][0]["t"] == []
 
 
 def test_an_hour_comes_in_no_more_points_than_a_screen_shows(client: Client) -> None:
     node = make_node()
     fill(node.pk, 3500)
-    answer = client.get("/telemetry/seed", {"scope": "fleet", "minutes": 60}).json()
+    answer = client.get("/telemetry/seed", {"scope": "fleet", "minutes": "60"}).json()
     values = answer["subjects"][0]["metrics"]["cpu_utilization_ratio"]["v"]
     assert len(values) <= 1000
     assert max(values) == pytest.approx(3.499)
@@ -120,7 +124,8 @@ def test_an_hour_comes_in_no_more_points_than_a_screen_shows(client: Client) -> 
 
 
 @pytest.mark.parametrize(
-    "query", [{"scope": "moon"}, {}, {"scope": "fleet", "minutes": 7}, {"scope": "node", "id": "x"}]
+    "query",
+    [{"scope": "moon"}, {}, {"scope": "fleet", "minutes": "7"}, {"scope": "node", "id": "x"}],
 )
 def test_a_malformed_question_is_refused(client: Client, query: dict[str, str]) -> None:
     answer = client.get("/telemetry/seed", query)
@@ -133,7 +138,7 @@ def test_nobody_sees_telemetry_without_signing_in(db: None) -> None:
 
 
 def test_a_removed_thing_has_no_subjects(client: Client) -> None:
-    answer = client.get("/telemetry/seed", {"scope": "node", "id": 987654})
+    answer = client.get("/telemetry/seed", {"scope": "node", "id": str(987654)})
     assert answer.json()["subjects"] == []
 
 
@@ -155,5 +160,5 @@ def test_thinning_keeps_the_extremes_and_the_order(values: list[float | None], m
 
 
 def test_the_span_is_measured_from_now(client: Client) -> None:
-    answer = client.get("/telemetry/seed", {"scope": "fleet", "minutes": 15}).json()
+    answer = client.get("/telemetry/seed", {"scope": "fleet", "minutes": "15"}).json()
     assert abs(answer["now"] - timezone.now().timestamp()) < timedelta(minutes=1).total_seconds()
