@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from dashboard.embedded import EmbeddedPostgres, EmbeddedValkey
+from dashboard.translations import compile_stale
 
 _state = Path(tempfile.mkdtemp(prefix="tandem-tests-"))
 (_state / "static").mkdir()
@@ -20,6 +21,7 @@ os.environ.setdefault("TANDEM_SECRET_KEY", "tests-only")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
+compile_stale()
 try:
     if "DATABASE_URL" not in os.environ:
         os.environ["DATABASE_URL"] = _postgres.start()
