@@ -14,6 +14,7 @@ http = get_asgi_application()
 # Models can be imported only now that the apps are loaded.
 from dashboard.consumers.agent import AgentConsumer  # noqa: E402
 from dashboard.consumers.origin import SameOrigin  # noqa: E402
+from dashboard.gateway.upstream import close_session  # noqa: E402
 from dashboard.sockets import websocket_urlpatterns  # noqa: E402
 
 agents = AgentConsumer.as_asgi()
@@ -26,4 +27,15 @@ async def websocket(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await socket(scope, receive, send)
 
 
-application = ProtocolTypeRouter({"http": http, "websocket": websocket})
+async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """The server's own start and stop; only the stop has something to close."""
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.shutdown":
+            await close_session()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+application = ProtocolTypeRouter({"http": http, "websocket": websocket, "lifespan": lifespan})

@@ -21,7 +21,9 @@ export function createThread({ onAgain }) {
 
   // Follows the end only while the reader is there.
   let following = true;
+  let height = scroll.clientHeight;
   scroll.addEventListener("scroll", () => {
+    if (scroll.clientHeight !== height) return; // the page changed, not the reader's mind
     following = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR_END;
   });
 
@@ -96,7 +98,10 @@ export function createThread({ onAgain }) {
   addCopyButtons(list);
   toEnd();
   // A notice that appears, a growing composer, a turned phone: the end stays in sight.
-  new ResizeObserver(() => following && toEnd()).observe(scroll);
+  new ResizeObserver(() => {
+    height = scroll.clientHeight;
+    if (following) toEnd();
+  }).observe(scroll);
 
   return {
     addQuestion(value) {
