@@ -43,8 +43,9 @@ def resume_on(names: Iterable[str]) -> None:
 def _resume(deployment_id: int, gone: set[int]) -> None:
     deployment = locked(deployment_id)
     live = deployment.replicas.filter(status__in=LIVE_REPLICA_STATUSES).first()
+    old = DeploymentStatus(deployment.status)
     elsewhere = live is not None and gone.isdisjoint(replicas.nodes_of(live))
-    if elsewhere or DeploymentStatus.RESTARTING not in DEPLOYMENT_TRANSITIONS[deployment.status]:
+    if elsewhere or DeploymentStatus.RESTARTING not in DEPLOYMENT_TRANSITIONS[old]:
         return
     move(
         deployment,
