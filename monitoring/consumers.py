@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
+import redis
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.http import QueryDict
@@ -84,7 +85,8 @@ class TelemetryConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Ch
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._join(frozenset())
+        with suppress(redis.RedisError, OSError):  # A channel layer that is down forgets by itself.
+            await self._join(frozenset())
 
     async def receive_json(self, content: Any, **_kwargs: Any) -> None:
         try:

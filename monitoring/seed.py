@@ -84,6 +84,7 @@ def _subject_json(
         "topic": subject.topic,
         "label": subject.label,
         "role": subject.role,
+        "rank": int(subject.rank) if subject.rank else None,
         "t": [round(at - origin, 2) for at, _numbers in rows],
         "metrics": {
             name: _metric_json(track.fields[name], [_short(n[index]) for _at, n in rows])

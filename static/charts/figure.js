@@ -54,7 +54,7 @@ export class Figure {
         track,
         metric: line.metric,
         name: several ? (tracks.length > 1 ? `${track.label} · ${line.name}` : line.name) : track.label,
-        colour: several && tracks.length === 1 ? l * 2 : t,
+        colour: several && tracks.length === 1 ? l * 2 : (track.rank ?? t),
         dash: (several ? l : t) % DASHES.length,
       })),
     );
@@ -122,7 +122,7 @@ export class Figure {
     const { top, ticks } = this.axis(lines);
     return {
       autosize: true,
-      margin: { l: 38, r: 6, t: 8, b: 22 },
+      margin: { l: 40, r: 6, t: 8, b: 25 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: theme.font, size: 11, color: theme.text },
@@ -143,7 +143,9 @@ export class Figure {
         showgrid: false,
         zeroline: false,
         fixedrange: true,
-        ticks: "",
+        ticks: "outside",
+        ticklen: 5,
+        tickcolor: "rgba(0,0,0,0)",
       },
       yaxis: {
         range: [0, top],
@@ -152,7 +154,9 @@ export class Figure {
         zeroline: false,
         fixedrange: true,
         tickformat: "~s",
-        ticks: "",
+        ticks: "outside",
+        ticklen: 5,
+        tickcolor: "rgba(0,0,0,0)",
       },
     };
   }

@@ -51,6 +51,7 @@ class Track {
     this.topic = subject.topic;
     this.label = subject.label;
     this.role = subject.role;
+    this.rank = subject.rank; // null, or the number whose colour it has on the whole page
     this.t = subject.t.map((offset) => origin + offset);
     this.columns = {};
     this.info = {};
