@@ -21,7 +21,8 @@ class Conversation(models.Model):
         verbose_name_plural = _("conversations")
 
     def __str__(self) -> str:
-        return self.title
+        """Its title is its owner's; this is what administrators see."""
+        return f"{self.route} #{self.pk}"
 
 
 class Message(models.Model):
@@ -41,4 +42,4 @@ class Message(models.Model):
         ordering = ["pk"]
 
     def __str__(self) -> str:
-        return f"{self.role}: {self.content[:40]}"
+        return f"{self.role} #{self.pk}"

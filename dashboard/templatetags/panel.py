@@ -96,7 +96,7 @@ def duration(start: datetime | None, end: datetime | None, reason: str = "") -> 
 @register.filter
 def seconds(value: float) -> str:
     if value < 60:
-        return _("%(value)s s") % {"value": number_format(value, 1)}
+        return _("%(value)s s") % {"value": number_format(round(value, 1), 1)}
     minutes, rest = divmod(round(value), 60)
     return _("%(minutes)s min %(seconds)s s") % {"minutes": minutes, "seconds": rest}
 
@@ -109,7 +109,7 @@ def compact(value: int | None) -> SafeString | str:
     for scale, letter in SCALES:
         if abs(value) >= scale:
             digits = 0 if value % scale == 0 or value >= 100 * scale else 1
-            return f"{number_format(value / scale, digits)}{letter}"
+            return f"{number_format(round(value / scale, digits), digits)}{letter}"
     return number_format(value)
 
 

@@ -1,0 +1,120 @@
+"""Deployments: refused at the field when they cannot work, drawn honestly while they start."""
+
+import pytest
+from django.test import Client
+
+from dashboard.choices import DeploymentStatus, EventLevel
+from dashboard.models import Deployment, Event, Job
+from tests.dashboard.fleet_cast import Worker, worker
+from tests.dashboard.pages_cast import body, make_launch, make_model, make_node, operator
+
+__all__ = ["operator", "worker"]
+pytestmark = pytest.mark.django_db
+
+
+def form(**changes: object) -> dict[str, object]:
+    values = {"name": "smol", "tp": 2, "pp": 1, "dtype": "fp32", "max_model_len": ""}
+    values |= {"max_batch_size": 8, "kv_cache_tokens": 16384}
+    return {**values, "model": make_model().pk, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "sentence"),
+    [
+        ({"tp": 4}, "tp", "3 KV heads, so at most 3 ranks"),
+        ({"pp": 31}, "pp", "30 layers, so at most 30 stages"),
+        ({"max_model_len": 9000}, "max_model_len", "reads at most 8192 tokens"),
+        ({"kv_cache_tokens": 1024}, "kv_cache_tokens", "or set a shorter context length"),
+        ({"name": "new"}, "name", "taken by the panel itself"),
+        ({"name": "not a name"}, "name", "slug"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_its_field(
+    operator: Client, changes: dict[str, object], field: str, sentence: str
+) -> None:
+    answer = operator.post("/deployments/new/", form(**changes))
+    assert answer.status_code == 422
+    assert sentence in " ".join(answer.context["form"].errors[field])
+    assert f'aria-describedby="id_{field}' in answer.content.decode()
+    assert not Deployment.objects.exists()
+
+
+def test_a_good_form_creates_and_deploys(operator: Client, worker: Worker) -> None:
+    answer = operator.post("/deployments/new/", form(), follow=True)
+    assert answer.redirect_chain == [("/deployments/smol/", 302)]
+    row = Deployment.objects.get()
+    assert row.status == DeploymentStatus.STARTING
+    assert Job.objects.get().by == "ada"
+
+
+def test_the_only_model_is_suggested(operator: Client) -> None:
+    make_model()
+    text = body(operator, "/deployments/new/")
+    assert 'value="smollm2-135m"' in text
+    assert "selected" in text
+
+
+def test_without_a_model_one_is_sent_to_the_models(operator: Client) -> None:
+    for path in ("/deployments/", "/deployments/new/"):
+        assert "First, a model" in body(operator, path)
+
+
+def test_stop_and_deploy_ask_the_lifecycle(operator: Client, worker: Worker) -> None:
+    row = Deployment.objects.create(name="smol", model=make_model())
+    operator.post("/deployments/smol/deploy/")
+    row.refresh_from_db()
+    assert row.status == DeploymentStatus.STARTING
+    operator.post("/deployments/smol/stop/")
+    row.refresh_from_db()
+    assert row.status == DeploymentStatus.STOPPING
+
+
+def test_a_click_that_came_too_late_is_explained(operator: Client, worker: Worker) -> None:
+    Deployment.objects.create(name="smol", model=make_model())
+    answer = operator.post("/deployments/smol/restart/", follow=True)
+    assert "“Stopped” now" in answer.content.decode()
+
+
+def test_a_stopped_deployment_can_be_deleted(operator: Client) -> None:
+    Deployment.objects.create(name="smol", model=make_model())
+    answer = operator.post("/deployments/smol/delete/")
+    assert answer["Location"] == "/deployments/"
+    assert not Deployment.objects.exists()
+
+
+def test_the_plan_is_drawn_before_anything_runs(operator: Client) -> None:
+    Deployment.objects.create(name="smol", model=make_model(), tp=2)
+    text = body(operator, "/deployments/smol/")
+    assert "2 of 3 KV heads" in text
+    assert "1 of 3 KV heads" in text
+    assert "nothing is running" in text
+
+
+def test_what_is_not_measured_is_a_dash_with_its_reason(operator: Client) -> None:
+    row = Deployment.objects.create(name="smol", model=make_model(), tp=2)
+    make_launch(row, make_node("box-1"), make_node("box-2"))
+    text = body(operator, "/deployments/smol/")
+    assert text.count('title="Known once the rank has loaded"') == 8
+    assert 'aria-valuenow="25"' in text
+    assert "0 bytes" not in text.replace("\xa0", " ")
+
+
+def test_a_failure_says_why(operator: Client) -> None:
+    row = Deployment.objects.create(
+        name="smol", model=make_model(), status=DeploymentStatus.FAILED, reason="Out of memory."
+    )
+    Event.objects.create(
+        deployment=row,
+        level=EventLevel.ERROR,
+        message="It failed: %(cause)s",
+        params={"cause": "x"},
+    )
+    for path in ("/", "/deployments/", "/deployments/smol/"):
+        assert "Out of memory." in body(operator, path)
+    assert "It failed: x" in body(operator, "/deployments/smol/")
+
+
+def test_the_call_shows_the_real_address(operator: Client) -> None:
+    Deployment.objects.create(name="smol", model=make_model())
+    text = operator.get("/deployments/smol/", HTTP_HOST="box.office:8000").content.decode()
+    assert "curl http://box.office:8000/v1/chat/completions" in text

@@ -1,0 +1,71 @@
+"""Nodes: their token is seen once, their hardware when it is known."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from dashboard.choices import NodeStatus
+from dashboard.models import Deployment, Node
+from dashboard.models.fleet import hash_token
+from tests.dashboard.pages_cast import body, make_launch, make_model, make_node, operator
+
+__all__ = ["operator"]
+pytestmark = pytest.mark.django_db
+
+
+def token_in(text: str) -> str:
+    found = re.search(r"tdn_[\w-]+", text)
+    assert found
+    return found.group()
+
+
+def test_adding_a_node_shows_its_token_once_with_the_command(operator: Client) -> None:
+    answer = operator.post("/nodes/", {"name": "box-1", "address": "10.0.0.1"})
+    text = answer.content.decode()
+    token = token_in(text)
+    assert f"export TANDEM_NODE_TOKEN={token}" in text
+    assert "python -m engine.agent --server http://testserver" in text
+    assert "no-store" in answer["Cache-Control"]
+    assert Node.objects.get().token_hash == hash_token(token)
+    for path in ("/nodes/", "/nodes/box-1/"):
+        assert "tdn_" not in body(operator, path)
+
+
+def test_a_new_token_replaces_the_old_one(operator: Client) -> None:
+    make_node("box-1")
+    token = token_in(operator.post("/nodes/box-1/token/").content.decode())
+    assert Node.objects.get().token_hash == hash_token(token)
+
+
+def test_a_name_that_is_taken_is_refused_at_its_field(operator: Client) -> None:
+    make_node("box-1")
+    answer = operator.post("/nodes/", {"name": "box-1", "address": "10.0.0.2"})
+    assert answer.status_code == 422
+    assert "name" in answer.context["form"].errors
+    assert "data-open" in answer.content.decode()
+
+
+def test_hardware_is_listed(operator: Client) -> None:
+    make_node("box-1")
+    text = body(operator, "/nodes/box-1/")
+    for fact in ("Quiet Processor 9", "16", "avx2", "10.0.0.1"):
+        assert fact in text
+
+
+def test_a_node_that_never_connected_shows_dashes_with_the_reason(operator: Client) -> None:
+    make_node("attic", NodeStatus.PENDING)
+    text = body(operator, "/nodes/")
+    assert text.count('title="Known once its agent has connected"') == 3
+    assert "Its agent has never connected" in text
+
+
+def test_the_ranks_of_a_node_are_named(operator: Client) -> None:
+    row = Deployment.objects.create(name="smol", model=make_model(), tp=2)
+    make_launch(row, make_node("box-1"), make_node("box-2"))
+    assert "Rank 1 of smol" in body(operator, "/nodes/")
+    assert "Loading" in body(operator, "/nodes/box-2/")
+
+
+def test_without_nodes_one_is_told_what_to_do(operator: Client) -> None:
+    assert "start its agent with the token" in body(operator, "/nodes/")
