@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import Iterator
 
@@ -12,6 +13,13 @@ from engine.errors import ConfigError
 from engine.protocol.launch import Address
 
 CLOSING_SECONDS = 3
+
+
+def cannot_listen(address: Address, error: OSError) -> ConfigError:
+    """A sentence without the details Python adds to the system's own words."""
+    resolving = isinstance(error, socket.gaierror) or error.errno is None
+    reason = error.strerror if resolving else os.strerror(error.errno or 0)
+    return ConfigError(f"Cannot listen on {address}: {reason}.")
 
 
 class _Server(uvicorn.Server):
@@ -28,7 +36,7 @@ class HttpFront:
         try:
             self._socket = socket.create_server((address.host, address.port), backlog=512)
         except OSError as error:
-            raise ConfigError(f"Cannot listen on {address}: {error.strerror}.") from error
+            raise cannot_listen(address, error) from error
         host, port = self._socket.getsockname()[:2]
         self.address = Address(host, port)
         self._server = _Server(

@@ -9,11 +9,11 @@ import threading
 from typing import Any
 
 from engine.checkpoint import open_checkpoint
-from engine.errors import ConfigError, EngineError
+from engine.errors import EngineError
 from engine.head.api.app import build_app
 from engine.head.deadlines import Deadlines
 from engine.head.engine import HeadEngine
-from engine.head.front import HttpFront
+from engine.head.front import HttpFront, cannot_listen
 from engine.protocol.launch import ProcessSpec
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ async def run_head(spec: ProcessSpec, deadlines: Deadlines | None = None) -> int
     try:
         await engine.listen()
     except OSError as error:
-        raise ConfigError(f"Cannot listen on {spec.control}: {error.strerror}.") from error
+        raise cannot_listen(spec.control, error) from error
     front = HttpFront(build_app(engine), spec.http)
     front.start()
     log.info("The head listens on %s for requests and on %s for ranks.", spec.http, spec.control)

@@ -9,7 +9,7 @@ from engine.core.request import Request
 from engine.core.scheduler import MAX_PASSED, Scheduler
 from engine.errors import ProtocolError, RequestError
 from engine.protocol.steps import Result, Timings
-from tests.engine.mirror import RankMirror
+from tests.engine.mirror import RankMirror, answer
 
 NO_TIME = Timings(0.0, 0.0, 0.0)
 
@@ -106,3 +106,19 @@ def test_stop_tokens_wait_for_min_tokens() -> None:
     while (step := scheduler.schedule(0.0)) is not None:
         scheduler.apply(mirror.run(step), 0.0)
     assert (request.emitted, request.finish) == ([5, 5, 5], "stop")
+
+
+def test_the_newest_gives_up_its_blocks_and_still_answers_the_same() -> None:
+    scheduler = make(blocks=8, max_batch_size=4, token_budget=64)
+    mirror = RankMirror()
+    wanted = [ask(f"r{i}", 14, answer=60, first=20 * i) for i in range(3)]
+    for request in wanted:
+        scheduler.add(request)
+    while (step := scheduler.schedule(0.0)) is not None:
+        scheduler.apply(mirror.run(step), 0.0)
+        scheduler.audit()
+    assert scheduler.counters.preemptions > 0
+    assert wanted[0].preemptions == 0, "the oldest is never robbed"
+    for request in wanted:
+        assert request.emitted == answer(request.prompt, 60)
+        assert request.finish == "length"

@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 import msgspec
@@ -39,6 +40,7 @@ def build_app(engine: HeadEngine) -> Starlette:
             Route("/stats", api.stats),
             Route("/metrics", api.metrics),
             Route("/v1/models", api.models),
+            Route("/v1/models/{model:path}", api.model),
             Route("/v1/chat/completions", api.chat, methods=["POST"]),
             Route("/v1/completions", api.completions, methods=["POST"]),
         ],
@@ -94,14 +96,11 @@ class Api:
         return Response(text, media_type=content_type)
 
     async def models(self, request: Request) -> Response:
-        card = {
-            "id": self._engine.spec.served_name,
-            "object": "model",
-            "created": self._started,
-            "owned_by": "tandem",
-            "max_model_len": self._engine.capacity,
-        }
-        return reply({"object": "list", "data": [card]})
+        return reply({"object": "list", "data": [self._card()]})
+
+    async def model(self, request: Request) -> Response:
+        self._check_model(request.path_params["model"])
+        return reply(self._card())
 
     async def chat(self, request: Request) -> Response:
         asked = read_chat(await read_body(request))
@@ -127,6 +126,15 @@ class Api:
                 prompts.append(prompt)
         return await self._answer(request, "completion", asked, prompts)
 
+    def _card(self) -> Json:
+        return {
+            "id": self._engine.spec.served_name,
+            "object": "model",
+            "created": self._started,
+            "owned_by": "tandem",
+            "max_model_len": self._engine.capacity,
+        }
+
     def _check_model(self, model: str) -> None:
         served = self._engine.spec.served_name
         if model != served:
@@ -144,7 +152,8 @@ class Api:
         generation = self._engine.submit(prompts, asked.wanted)
         shape = Reply(kind, asked.model, generation)
         if asked.stream:
-            return EventStream(self._events(kind, asked, generation, shape))
+            events = self._events(kind, asked, generation, shape)
+            return EventStream(events, closed=partial(self._engine.abort, generation))
         try:
             return await until_disconnect(request.receive, self._whole(generation, shape))
         except ClientGone:
@@ -167,18 +176,15 @@ class Api:
     ) -> AsyncIterator[bytes]:
         """One event a step; an error is the last one before the end of the stream."""
         head = event(shape.opening() | _usage_so_far(asked, shape)) if kind == "chat" else b""
-        try:
-            async for delta in generation:
-                if delta.finish == "error":
-                    yield head + event(error_body(RankError(delta.error))[1]) + DONE
-                    return
-                yield head + event(shape.chunk(delta) | _usage_so_far(asked, shape))
-                head = b""
-            if asked.include_usage:
-                yield event(shape.closing())
-            yield DONE
-        finally:
-            self._engine.abort(generation)
+        async for delta in generation:
+            if delta.finish == "error":
+                yield head + event(error_body(RankError(delta.error))[1]) + DONE
+                return
+            yield head + event(shape.chunk(delta) | _usage_so_far(asked, shape))
+            head = b""
+        if asked.include_usage:
+            yield event(shape.closing())
+        yield DONE
 
     def _check_length(self, kind: Kind, prompts: list[list[int]], max_tokens: int | None) -> None:
         """Too long a prompt is one error, too long an answer another; both name the field."""

@@ -1,0 +1,71 @@
+"""A head process says why it ends, and its exit code tells failure from a wish."""
+
+import asyncio
+import json
+import signal
+import socket
+
+import msgspec
+import pytest
+
+from engine.protocol.launch import Address
+from tests.engine.head_process import HeadProcess, head_process, process_spec, start
+from tests.engine.head_world import ASK, MODEL, PATIENCE, read_events
+
+
+async def test_a_killed_rank_ends_the_head_with_its_name() -> None:
+    async with head_process() as world:
+        await world.until_ready()
+        world.ranks[1].kill()
+        log = await world.last_words()
+    assert world.head.returncode == 1
+    assert log[-1] == "Rank 1 has gone: its connection closed while it was idle."
+
+
+@pytest.mark.parametrize("how", ["sigterm", "stdin"])
+async def test_a_head_that_is_told_to_stop_ends_open_streams_and_leaves_in_time(how: str) -> None:
+    async with head_process() as world:
+        await world.until_ready()
+        body = {"model": MODEL, "stream": True} | ASK | {"max_tokens": 8000}
+        async with world.http.post("/v1/chat/completions", json=body) as answer:
+            events = read_events(answer)
+            await anext(events)
+            _tell_to_stop(world, how)
+            rest = [event async for event in events]
+        log = await world.last_words()
+        async with asyncio.timeout(PATIENCE):
+            assert [await rank.wait() for rank in world.ranks] == [0, 0]
+    assert rest[-1] == "[DONE]"
+    assert json.loads(rest[-2])["error"]["message"] == "The engine is being stopped."
+    assert world.head.returncode == 0
+    assert log[-1].startswith("Stopping: ")
+
+
+def _tell_to_stop(world: HeadProcess, how: str) -> None:
+    if how == "sigterm":
+        world.head.send_signal(signal.SIGTERM)
+    else:
+        assert world.head.stdin is not None
+        world.head.stdin.close()
+
+
+async def refusal(address: Address | None = None, **change: object) -> str:
+    """The only line of a head that cannot start."""
+    spec = process_spec()
+    if address is not None:
+        spec = msgspec.structs.replace(spec, http=address)
+    head = await start("engine.head", msgspec.structs.replace(spec, **change))
+    async with asyncio.timeout(PATIENCE):
+        output, _ = await head.communicate()
+    assert head.returncode in (1, 2)
+    lines = output.decode().splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+async def test_a_head_that_cannot_start_says_so_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Address("127.0.0.1", taken.getsockname()[1])
+        assert await refusal(address) == f"Cannot listen on {address}: Address already in use."
+    assert "not a GGUF file" in await refusal(model_path="/etc/passwd")
+    assert "is not a head's" in await refusal(role="rank", rank=0)
