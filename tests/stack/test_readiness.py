@@ -47,6 +47,13 @@ def test_a_killed_worker_is_named_and_started_again(stack: Stack) -> None:
     wait_for("ready again", lambda: stack.get("/readyz")[0] == 200, 30)
 
 
+def test_a_killed_broker_is_named_and_everything_finds_it_again(stack: Stack) -> None:
+    valkey = next(it for it in stack.processes() if "valkey" in it.name())
+    valkey.kill()
+    wait_for("its name", lambda: "Valkey was killed by SIGKILL" in stack.output, 20)
+    wait_for("ready again", lambda: stack.get("/readyz")[0] == 200, 60)
+
+
 def test_secrets_are_in_no_command_line_and_no_log(stack: Stack) -> None:
     words = [word for process in stack.processes() for word in stack.words_of(process)]
     assert not any("tdn_" in word or stack.password in word for word in words)
