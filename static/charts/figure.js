@@ -94,7 +94,7 @@ export class Figure {
 
   draw(plotly, store, span, theme) {
     const lines = this.update(store);
-    if (!this.visible || !lines.length) return;
+    if (!lines.length || (this.drawn && !this.visible)) return;
     const traces = lines.map((line) => this.trace(line, theme));
     const layout = this.layout(store, lines, span, theme);
     plotly.react(this.plot, traces, layout, CONFIG);
