@@ -9,11 +9,12 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
 
-http = get_asgi_application()
+django = get_asgi_application()
 
 # Models can be imported only now that the apps are loaded.
 from dashboard.consumers.agent import AgentConsumer  # noqa: E402
 from dashboard.consumers.origin import SameOrigin  # noqa: E402
+from dashboard.gateway.limit import BodyLimit  # noqa: E402
 from dashboard.gateway.upstream import close_session  # noqa: E402
 from dashboard.sockets import websocket_urlpatterns  # noqa: E402
 
@@ -38,4 +39,6 @@ async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
             return
 
 
-application = ProtocolTypeRouter({"http": http, "websocket": websocket, "lifespan": lifespan})
+application = ProtocolTypeRouter(
+    {"http": BodyLimit(django), "websocket": websocket, "lifespan": lifespan}
+)

@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 from channels.db import database_sync_to_async
-from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
@@ -121,7 +119,7 @@ def _json(value: object) -> HttpResponse:
 
 async def _forward(request: HttpRequest, path: str) -> HttpResponseBase:
     await database_sync_to_async(authenticate)(_authorization(request))
-    body = _body(request)
+    body = request.body
     name, stream = _read(body)
     target = await database_sync_to_async(find_target)(name)
     request_id = request.META["tandem.request_id"]
@@ -137,18 +135,6 @@ async def _forward(request: HttpRequest, path: str) -> HttpResponseBase:
         if header in answer.headers:
             response[header] = answer.headers[header]
     return response
-
-
-def _body(request: HttpRequest) -> bytes:
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    try:
-        body = request.body
-    except RequestDataTooBig:
-        body = None
-    if body is None or len(body) > limit:
-        text = _("The request is larger than %(limit)s MiB.") % {"limit": limit // 1024**2}
-        raise ApiError(text, status=413, code="request_too_large")
-    return body
 
 
 def _read(body: bytes) -> tuple[str, bool]:

@@ -82,6 +82,7 @@ function onState(state) {
   }
   if (!composer.busy || waiting) return;
   // The server stops an answer whose reader is gone; it keeps what came.
+  if (!thread.accepted()) composer.restore(thread.withdraw());
   composer.setBusy(false);
   refuse(gettext("The connection was lost, so the answer was stopped. What came is kept."));
 }

@@ -144,6 +144,10 @@ export function createThread({ onAgain }) {
         answer = null;
       });
     },
+    /** Whether the answer being written has a row of its own on the server. */
+    accepted() {
+      return Boolean(answer?.dataset.message);
+    },
     /** The question that was refused, taken back out of the thread. */
     withdraw() {
       answer?.remove();

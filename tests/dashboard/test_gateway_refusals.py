@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async
-from django.test import AsyncClient, override_settings
+from django.test import AsyncClient
 from django.utils import timezone
 
 from dashboard.choices import DeploymentStatus, ReplicaStatus
@@ -88,14 +88,6 @@ async def test_a_body_that_cannot_be_read_is_400(body: str, code: str) -> None:
     response, error = await post(body, secret)
     assert response.status_code == 400
     assert error["code"] == code
-
-
-@override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=1000)
-async def test_a_body_beyond_the_limit_is_413() -> None:
-    secret = await database_sync_to_async(stage)(None)
-    response, error = await post({**ASK, "user": "x" * 2000}, secret)
-    assert response.status_code == 413
-    assert error["code"] == "request_too_large"
 
 
 async def test_a_failed_deployment_is_503_with_its_own_reason() -> None:
