@@ -158,11 +158,15 @@ def end_active(deployment: Deployment, status: JobStatus, reason: Sentence) -> N
         end(job, status, reason)
 
 
-def resume_overdue() -> None:
-    """Queue again the jobs whose message or worker was lost."""
+def resume_overdue() -> list[Job]:
+    """Queue again the jobs whose message or worker was lost; answers those it gives up."""
     overdue = timezone.now() - timedelta(seconds=OVERDUE_SECONDS)
-    for job in Job.objects.filter(status__in=ACTIVE_JOB_STATUSES, due_at__lt=overdue):
-        _resume(job)
+    found = Job.objects.filter(status__in=ACTIVE_JOB_STATUSES, due_at__lt=overdue)
+    hopeless = [job for job in found if job.resumes >= MAX_RESUMES]
+    for job in found:
+        if job not in hopeless:
+            _resume(job)
+    return hopeless
 
 
 @transaction.atomic

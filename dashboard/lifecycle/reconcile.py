@@ -4,14 +4,17 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
 from dashboard.choices import ACTIVE_JOB_STATUSES, DeploymentStatus, JobKind, NodeStatus
 from dashboard.lifecycle import jobs, replicas
-from dashboard.lifecycle.failures import locked, restart_orphan
+from dashboard.lifecycle.failures import fail_job, locked, restart_orphan
 from dashboard.lifecycle.nodes import expire_nodes
 from dashboard.models import Deployment, LogLine, Node
+from dashboard.sentences import Sentence
 
+GIVEN_UP = _("Its worker was lost %(count)s times at the same step; look at the worker's log.")
 LOG_AGE = timedelta(days=7)
 LOG_ROWS = 200_000
 
@@ -19,7 +22,8 @@ LOG_ROWS = 200_000
 def reconcile() -> None:
     """Expire silent nodes, take up lost jobs, restart orphans, tell every agent its state again."""
     expire_nodes()
-    jobs.resume_overdue()
+    for job in jobs.resume_overdue():
+        fail_job(job, Sentence(GIVEN_UP, count=job.resumes))
     for pk in Deployment.objects.filter(wanted=True).values_list("pk", flat=True):
         restart_orphan(pk)
     for pk in Deployment.objects.filter(status=DeploymentStatus.STOPPING).values_list(

@@ -87,15 +87,18 @@ class FakeAgent:
         assert isinstance(data, bytes)
         return decode_to_agent(data)
 
-    async def receive_desired(self, processes: int | None = None) -> Desired:
-        """The next desired state, or the next with so many processes."""
+    async def receive_desired(self) -> Desired:
+        message = await self.receive()
+        assert isinstance(message, Desired)
+        self.desired = message
+        return message
+
+    async def told(self, launch: str | None) -> None:
+        """Receive until the desired state is this launch, or nothing at all."""
+        wanted = {launch} if launch else set()
         async with asyncio.timeout(ANSWER_SECONDS):
-            while True:
-                message = await self.receive()
-                assert isinstance(message, Desired)
-                self.desired = message
-                if processes is None or len(message.processes) == processes:
-                    return message
+            while {spec.launch for spec in self.desired.processes} != wanted:
+                await self.receive_desired()
 
     def start_desired(self) -> None:
         """As the real one: start what is wanted and unknown, forget what is not wanted."""

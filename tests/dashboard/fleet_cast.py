@@ -5,11 +5,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 from channels.db import database_sync_to_async
+from django.utils import timezone
 
 from dashboard import lifecycle, outbox
 from dashboard.catalogue import bundled_model_path
@@ -18,7 +20,8 @@ from dashboard.models import Deployment, Model, Node
 from engine.checkpoint import open_checkpoint
 from tests.dashboard.fake_agent import FakeAgent
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 20.0
+ADDRESSES = {"node-a": "10.0.0.1", "node-b": "10.0.0.2"}
 
 
 @dataclass
@@ -33,9 +36,12 @@ class Worker:
     """Stands in for Celery: keeps what was queued and runs it when told to."""
 
     queue: list[Queued] = field(default_factory=list)
+    history: list[Queued] = field(default_factory=list)
 
     def put(self, name: str, arguments: tuple[Any, ...], countdown: float) -> None:
-        self.queue.append(Queued(name, arguments, countdown))
+        item = Queued(name, arguments, countdown)
+        self.queue.append(item)
+        self.history.append(item)
 
     def work(self) -> None:
         """Run what is queued now; what that queues is for the next time."""
@@ -55,7 +61,7 @@ class Worker:
         while not await check():
             assert time.monotonic() < deadline, f"still waiting; queued: {self.queue}"
             await work()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -114,19 +120,22 @@ class Fleet:
         await self.a.report(self.a.engine("ready", "ready", "ready"))
         await self.until_status("ready")
 
-    async def launched(self, head: FakeAgent | None = None) -> None:
-        """Both agents were told of a new launch and run it."""
-        known = {spec.launch for spec in self.a.desired.processes}
+    async def launched(self, *agents: FakeAgent) -> None:
+        """The agents (both, unless named) were told of a new launch and run it."""
+        agents = agents or (self.a, self.b)
+        known = {spec.launch for agent in agents for spec in agent.desired.processes}
+        starting = self.deployment.replicas.filter(status="starting").exclude(launch__in=known)
+        await self.worker.work_until(starting.exists)
+        replica = await starting.aget()
+        for agent in agents:
+            await agent.told(replica.launch)
+            agent.start_desired()
+            await agent.report()
 
-        def told() -> bool:
-            return bool(
-                self.deployment.replicas.filter(status="starting").exclude(launch__in=known)
-            )
-
-        await self.worker.work_until(told)
-        await self.a.receive_desired(processes=2)
-        await self.b.receive_desired(processes=1)
+    async def ended(self) -> None:
+        """Both agents were told to run nothing, and run nothing."""
         for agent in (self.a, self.b):
+            await agent.told(None)
             agent.start_desired()
             await agent.report()
 
@@ -136,6 +145,27 @@ class Fleet:
         )
         return await self.fresh()
 
+    async def reconcile(self) -> None:
+        await self.in_database(lifecycle.reconcile)
+
+    async def in_database(self, work: Callable[[], Any]) -> Any:
+        return await database_sync_to_async(work)()
+
+    async def long_ago(self, name: str) -> None:
+        """The node was last heard of a minute ago; it has been noticed to be away."""
+        await self.until(lambda: Node.objects.get(name=name).status == "offline")
+        past = timezone.now() - timedelta(minutes=1)
+        await Node.objects.filter(name=name).aupdate(last_seen=past)
+        await Node.objects.aupdate(connected_at=past)
+
+    def dial_again(self, name: str) -> FakeAgent:
+        return FakeAgent(self.tokens[name], ADDRESSES[name])
+
+    @asynccontextmanager
+    async def again(self, name: str) -> AsyncIterator[FakeAgent]:
+        async with self.dial_again(name) as agent:
+            yield agent
+
     async def until(self, done: Callable[[], bool]) -> None:
         await self.worker.work_until(done)
 
@@ -143,7 +173,7 @@ class Fleet:
 @asynccontextmanager
 async def fleet(worker: Worker, **settings: Any) -> AsyncIterator[Fleet]:
     tokens = {}
-    for name, address in (("node-a", "10.0.0.1"), ("node-b", "10.0.0.2")):
+    for name, address in ADDRESSES.items():
         _, tokens[name] = await database_sync_to_async(lifecycle.create_node)(name, address)
     deployment = await database_sync_to_async(make_deployment)(**settings)
     async with AsyncExitStack() as stack:

@@ -60,11 +60,7 @@ async def test_a_stop_ends_everything_and_gives_the_ports_back(worker: Worker) -
     async with fleet(worker) as cast:
         await cast.deploy()
         await cast.stop()
-        await cast.a.receive_desired(processes=0)
-        await cast.b.receive_desired(processes=0)
-        for agent in (cast.a, cast.b):
-            agent.start_desired()
-            await agent.report()
+        await cast.ended()
         deployment = await cast.until_status("stopped")
         assert not deployment.wanted
         assert (await Replica.objects.aget()).status == "stopped"

@@ -1,0 +1,156 @@
+"""Who may speak as a node, and what becomes of what it says."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from channels.db import database_sync_to_async
+from django.utils import timezone
+
+from dashboard import lifecycle
+from dashboard.consumers import agent as consumer
+from dashboard.models import LogLine, Node
+from engine.protocol.agent import AgentHello, AgentWelcome, Observed, Refused
+from tests.dashboard.fake_agent import FakeAgent, inventory
+from tests.dashboard.fleet_cast import Fleet, Worker, fleet, node, worker
+from tests.sockets import Closed
+
+__all__ = ["worker"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def new_node(name: str = "box") -> str:
+    created: tuple[Node, str] = await database_sync_to_async(lifecycle.create_node)(
+        name, "10.0.0.9"
+    )
+    return created[1]
+
+
+async def closed_with(agent: FakeAgent) -> int:
+    """Whatever it is still told, in the end it is closed."""
+    try:
+        while True:
+            await agent.receive()
+    except Closed as closed:
+        await agent.socket.disconnect(closed.code)
+        return closed.code
+
+
+@pytest.mark.parametrize("token", ["wrong", ""])
+async def test_a_wrong_token_is_told_so(worker: Worker, token: str) -> None:
+    await new_node()
+    agent = FakeAgent(token, "10.0.0.9")
+    assert await agent.socket.connect()
+    refusal = await agent.receive()
+    assert isinstance(refusal, Refused)
+    assert "token" in refusal.reason
+    assert await closed_with(agent) == consumer.WRONG_TOKEN
+    assert (await node("box")).status == "pending"
+
+
+async def test_a_node_that_says_hello_is_online_with_what_it_is_made_of(worker: Worker) -> None:
+    async with FakeAgent(await new_node(), "10.0.0.9"):
+        box = await node("box")
+        assert box.status == "online"
+        assert box.hardware == inventory("10.0.0.9")
+    await wait_for_offline("box")
+
+
+async def wait_for_offline(name: str) -> None:
+    box = await node(name)
+    assert (box.status, str(box.reason)) == ("offline", "its connection was closed.")
+
+
+async def test_a_second_connection_of_a_node_takes_over(worker: Worker) -> None:
+    token = await new_node()
+    first = FakeAgent(token, "10.0.0.9")
+    await first.dial()
+    async with FakeAgent(token, "10.0.0.9") as second:
+        assert await closed_with(first) == consumer.TAKEN_OVER
+        assert (await node("box")).status == "online", "its old connection's end means nothing"
+        await second.beat()
+
+
+async def test_another_version_of_the_protocol_is_refused(worker: Worker) -> None:
+    agent = FakeAgent(await new_node(), "10.0.0.9")
+    assert await agent.socket.connect()
+    await agent.say(AgentHello(99, inventory("10.0.0.9")))
+    refusal = await agent.receive()
+    assert isinstance(refusal, Refused)
+    assert "protocol 99" in refusal.reason
+    assert await closed_with(agent) == consumer.UNREADABLE
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x80", "text"])
+async def test_an_unreadable_message_is_refused(worker: Worker, payload: bytes | str) -> None:
+    agent = FakeAgent(await new_node(), "10.0.0.9")
+    await agent.dial()
+    await agent.socket.send(payload)
+    assert isinstance(await agent.receive(), Refused)
+    assert await closed_with(agent) == consumer.UNREADABLE
+
+
+async def test_reports_before_the_hello_are_refused(worker: Worker) -> None:
+    agent = FakeAgent(await new_node(), "10.0.0.9")
+    assert await agent.socket.connect()
+    await agent.say(Observed(0, []))
+    assert isinstance(await agent.receive(), Refused)
+    assert await closed_with(agent) == consumer.UNREADABLE
+
+
+async def test_a_silent_agent_is_disconnected(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer, "SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(consumer, "FIRST_REPORT_SECONDS", 0.1)
+    agent = FakeAgent(await new_node(), "10.0.0.9")
+    assert isinstance(await agent.dial(), AgentWelcome)
+    assert await closed_with(agent) == consumer.SILENT
+    assert "nothing was heard" in str((await node("box")).reason)
+
+
+async def test_a_node_whose_panel_died_is_offline_after_ten_seconds(worker: Worker) -> None:
+    await new_node()
+    seen = timezone.now() - timedelta(seconds=11)
+    await Node.objects.aupdate(status="online", connection="dead", last_seen=seen)
+    await database_sync_to_async(lifecycle.reconcile)()
+    assert (await node("box")).status == "offline"
+
+
+async def test_a_new_token_ends_the_connection_made_with_the_old_one(worker: Worker) -> None:
+    agent = FakeAgent(await new_node(), "10.0.0.9")
+    await agent.dial()
+    token = await database_sync_to_async(lifecycle.rotate_token)(await node("box"))
+    assert await closed_with(agent) == consumer.TAKEN_OVER
+    async with FakeAgent(token, "10.0.0.9"):
+        assert (await node("box")).status == "online"
+
+
+async def lines() -> list[tuple[str, str]]:
+    stored = LogLine.objects.filter(job=None)
+    return [(line.source, line.text) async for line in stored]
+
+
+async def test_log_lines_are_kept_and_a_node_speaks_only_for_its_own_ranks(worker: Worker) -> None:
+    async with fleet(worker) as cast:
+        await cast.deploy()
+        launch = cast.a.desired.processes[0].launch
+        await cast.a.log(f"{launch}:rank0", "one", "two\x00")
+        await say_and_wait(cast, cast.a)
+        assert await lines() == [("rank0", "one"), ("rank0", "two")]
+        await cast.b.log("unknown:rank0", "nobody's")
+        await say_and_wait(cast, cast.b)
+        assert len(await lines()) == 2
+
+
+async def say_and_wait(cast: Fleet, agent: FakeAgent) -> None:
+    """What an agent says is handled in order: once this report shows, so is all before it."""
+    name = "node-a" if agent is cast.a else "node-b"
+    await agent.report(generation=agent.desired.generation + 7)
+
+    def shown() -> bool:
+        seen: Any = Node.objects.get(name=name).observed_generation
+        return bool(seen == agent.desired.generation + 7)
+
+    await cast.until(shown)

@@ -1,0 +1,47 @@
+"""`manage.py api_key` and `manage.py node_token` print one secret and nothing else."""
+
+from io import StringIO
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
+
+from dashboard import lifecycle
+from dashboard.models import ApiKey, Node
+
+pytestmark = pytest.mark.django_db
+
+
+def output(*arguments: str) -> str:
+    out = StringIO()
+    call_command(*arguments, stdout=out)
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_an_api_key_is_shown_once_and_only_its_hash_is_kept() -> None:
+    get_user_model().objects.create_user("admin")
+    key = output("api_key", "--user=admin", "--name=ci")
+    row = ApiKey.objects.get()
+    assert (row.name, row.user.get_username(), row.hash) == ("ci", "admin", ApiKey.hash_of(key))
+    assert key not in str(vars(row).values())
+
+
+def test_a_key_for_nobody_is_refused() -> None:
+    with pytest.raises(CommandError, match="no user 'ghost'"):
+        call_command("api_key", "--user=ghost", "--name=ci")
+
+
+def test_a_node_gets_a_token_and_later_a_new_one() -> None:
+    first = output("node_token", "--name=box", "--address=10.0.0.1")
+    second = output("node_token", "--name=box")
+    assert first != second
+    assert lifecycle.node_with_token(first) is None
+    assert lifecycle.node_with_token(second) == Node.objects.get()
+    assert Node.objects.get().address == "10.0.0.1"
+
+
+def test_a_new_node_needs_its_address() -> None:
+    with pytest.raises(CommandError, match="--address"):
+        call_command("node_token", "--name=box")
