@@ -23,6 +23,7 @@ from engine.protocol.agent import (
     AGENT_PROTOCOL_VERSION,
     AgentHello,
     AgentWelcome,
+    Desired,
     FromAgent,
     Heartbeat,
     LogLines,
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 HELLO_SECONDS = 10.0
 SEEN_SECONDS = 2.0
 """How often a sign of life is written down."""
+LOOK_SECONDS = 5.0
+"""How often the desired state is looked at without having been nudged."""
 FIRST_REPORT_SECONDS = 3.0
 """An agent that has not reported by then is told what to run anyway."""
 
@@ -52,7 +55,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
     async def connect(self) -> None:
         self.connection = uuid4().hex
         self.joined = False
-        self.told = False
+        self.told: int | None = None
         self.closed_because = Sentence(_("its connection was closed."))
         self._heard = time.monotonic()
         self._written = 0.0
@@ -124,7 +127,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
             case Observed():
                 observe = database_sync_to_async(lifecycle.observe)
                 await observe(self.node.pk, self.connection, message)
-                if not self.told:
+                if self.told is None:
                     # Only now: what an agent that was restarted has lost is not started again.
                     await self._tell()
             case LogLines():
@@ -151,11 +154,14 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
 
     async def _tell(self) -> None:
         assert self.node is not None
-        self.told = True
-        await self._say(await database_sync_to_async(lifecycle.desired_for)(self.node.pk))
+        await self._say_desired(await database_sync_to_async(lifecycle.desired_for)(self.node.pk))
+
+    async def _say_desired(self, desired: Desired) -> None:
+        self.told = desired.generation
+        await self._say(desired)
 
     async def nudge(self, message: dict[str, Any]) -> None:
-        if self.told:
+        if self.told is not None:
             await self._tell()
 
     async def taken_over(self, message: dict[str, Any]) -> None:
@@ -163,16 +169,26 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
             await self.close(TAKEN_OVER)
 
     async def _watch(self) -> None:
-        """Ends a connection over which nothing comes any more."""
+        """Ends a silent connection, and makes up for nudges that were lost with the broker."""
         await asyncio.sleep(FIRST_REPORT_SECONDS)
-        if self.joined and not self.told:
-            await self._tell()
         while (quiet := time.monotonic() - self._heard) < SILENT_SECONDS:
-            await asyncio.sleep(SILENT_SECONDS - quiet)
+            if self.joined:
+                await self._tell_if_changed()
+            await asyncio.sleep(min(LOOK_SECONDS, SILENT_SECONDS - quiet))
         self.closed_because = Sentence(
             _("nothing was heard from its agent for %(seconds)s s."), seconds=int(SILENT_SECONDS)
         )
         await self.close(SILENT)
+
+    async def _tell_if_changed(self) -> None:
+        assert self.node is not None
+        try:
+            desired = await database_sync_to_async(lifecycle.desired_for)(self.node.pk)
+        except (DatabaseError, Node.DoesNotExist):
+            log.exception("The desired state of node %s cannot be read.", self.node)
+            return
+        if desired.generation != self.told:
+            await self._say_desired(desired)
 
     async def _refuse(self, reason: str, code: int) -> None:
         await self._say(Refused(reason))

@@ -78,7 +78,7 @@ class Load:
         said: Sentence | None = None
         for rank in replica.ranks.all():
             one = Sentence(_("rank %(rank)s: %(state)s"), rank=rank.rank, state=_state(rank))
-            said = one if said is None else Sentence("%(some)s, %(one)s", some=said, one=one)
+            said = one if said is None else Sentence(_("%(some)s, %(one)s"), some=said, one=one)
         return said or Sentence()
 
 
