@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
@@ -25,18 +25,14 @@ class Place:
     current: bool
 
 
-def _place(name: str, icon: str, label: str | Promise, path: str) -> Place | None:
-    try:
-        url = reverse(name)
-    except NoReverseMatch:
-        return None
+def _place(name: str, icon: str, label: str | Promise, path: str) -> Place:
+    url = reverse(name)
     current = path == url if url == "/" else path.startswith(url)
     return Place(url, icon, label, current)
 
 
 def frame(request: HttpRequest) -> dict[str, object]:
-    places = (_place(*place, request.path) for place in PLACES)
     return {
-        "navigation": [place for place in places if place],
+        "navigation": [_place(*place, request.path) for place in PLACES],
         "tandem_version": settings.VERSION,
     }

@@ -11,7 +11,9 @@ from django.utils.translation import gettext_lazy as _
 class ApiKey(models.Model):
     """A program's key. Shown once when made; only its SHA-256 is kept."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, verbose_name=_("user"), related_name="api_keys"
+    )
     name = models.CharField(_("name"), max_length=80)
     prefix = models.CharField(_("starts with"), max_length=12, editable=False)
     hash = models.CharField(max_length=64, unique=True, editable=False)

@@ -8,12 +8,17 @@ from dashboard.choices import MessageRole, MessageStatus
 
 
 class Conversation(models.Model):
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="conversations")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        verbose_name=_("user"),
+        related_name="conversations",
+    )
     title = models.CharField(_("title"), max_length=200, blank=True)
     route = models.CharField(_("deployment"), max_length=80)
     """Name of the deployment it talks to; it may be gone by now."""
-    created = models.DateTimeField(auto_now_add=True)
-    updated = models.DateTimeField(auto_now=True, db_index=True)
+    created = models.DateTimeField(_("created"), auto_now_add=True)
+    updated = models.DateTimeField(_("last message"), auto_now=True, db_index=True)
 
     class Meta:
         ordering = ["-updated"]

@@ -102,32 +102,41 @@ class Deployment(models.Model):
 class Replica(models.Model):
     """One launch of a deployment: a head and its ranks, started together and ended together."""
 
-    deployment = models.ForeignKey(Deployment, models.CASCADE, related_name="replicas")
-    launch = models.CharField(max_length=32, unique=True)
+    deployment = models.ForeignKey(
+        Deployment, models.CASCADE, verbose_name=_("deployment"), related_name="replicas"
+    )
+    launch = models.CharField(_("launch"), max_length=32, unique=True)
     token = models.CharField(max_length=64, editable=False)
     """Per-launch secret between head, ranks, agent and gateway; dies with the launch."""
-    config = models.JSONField()
-    head_node = models.ForeignKey(Node, models.PROTECT, related_name="heads")
-    host = models.CharField(max_length=253)
-    http_port = models.PositiveIntegerField()
-    control_port = models.PositiveIntegerField()
-    status = models.CharField(
-        max_length=20, choices=ReplicaStatus.choices, default=ReplicaStatus.STARTING
+    config = models.JSONField(_("settings"))
+    head_node = models.ForeignKey(
+        Node, models.PROTECT, verbose_name=_("node of the head"), related_name="heads"
     )
-    reason = SentenceField(blank=True)
+    host = models.CharField(_("address"), max_length=253)
+    http_port = models.PositiveIntegerField(_("HTTP port"))
+    control_port = models.PositiveIntegerField(_("control port"))
+    status = models.CharField(
+        _("status"), max_length=20, choices=ReplicaStatus.choices, default=ReplicaStatus.STARTING
+    )
+    reason = SentenceField(_("reason"), blank=True)
     fault = models.CharField(max_length=10, choices=Fault.choices, blank=True)
     """What kind of end it came to; decides which of several reports names the cause."""
     head_status = models.CharField(
-        max_length=20, choices=RankStatus.choices, default=RankStatus.WAITING
+        _("status of the head"),
+        max_length=20,
+        choices=RankStatus.choices,
+        default=RankStatus.WAITING,
     )
-    head_pid = models.PositiveIntegerField(null=True)
-    created = models.DateTimeField(auto_now_add=True)
-    ready_at = models.DateTimeField(null=True)
-    ended_at = models.DateTimeField(null=True)
+    head_pid = models.PositiveIntegerField(_("PID of the head"), null=True)
+    created = models.DateTimeField(_("created"), auto_now_add=True)
+    ready_at = models.DateTimeField(_("ready since"), null=True)
+    ended_at = models.DateTimeField(_("ended"), null=True)
     """When it failed or was stopped; its last processes may end a little later."""
 
     class Meta:
         ordering = ["-created"]
+        verbose_name = _("launch")
+        verbose_name_plural = _("launches")
         constraints = [
             models.UniqueConstraint(
                 fields=["deployment"],
@@ -152,25 +161,29 @@ class Rank(models.Model):
     """One engine worker of a replica, on one node."""
 
     replica = models.ForeignKey(Replica, models.CASCADE, related_name="ranks")
-    rank = models.PositiveSmallIntegerField()
+    rank = models.PositiveSmallIntegerField(_("rank"))
     stage = models.PositiveSmallIntegerField()
     tp_rank = models.PositiveSmallIntegerField()
-    node = models.ForeignKey(Node, models.PROTECT, related_name="ranks")
-    status = models.CharField(max_length=20, choices=RankStatus.choices, default=RankStatus.WAITING)
-    detail = SentenceField(blank=True)
+    node = models.ForeignKey(Node, models.PROTECT, verbose_name=_("node"), related_name="ranks")
+    status = models.CharField(
+        _("status"), max_length=20, choices=RankStatus.choices, default=RankStatus.WAITING
+    )
+    detail = SentenceField(_("detail"), blank=True)
     progress = models.FloatField(null=True)
-    pid = models.PositiveIntegerField(null=True)
-    exit_code = models.IntegerField(null=True)
+    pid = models.PositiveIntegerField(_("PID"), null=True)
+    exit_code = models.IntegerField(_("exit code"), null=True)
     kv_heads = models.PositiveSmallIntegerField(null=True)
     first_layer = models.PositiveSmallIntegerField(null=True)
     last_layer = models.PositiveSmallIntegerField(null=True)
     weight_bytes = models.BigIntegerField(null=True)
     kv_bytes = models.BigIntegerField(null=True)
-    kernel = models.CharField(max_length=80, blank=True)
-    transport = models.CharField(max_length=40, blank=True)
+    kernel = models.CharField(_("kernel"), max_length=80, blank=True)
+    transport = models.CharField(_("transport"), max_length=40, blank=True)
 
     class Meta:
         ordering = ["rank"]
+        verbose_name = _("rank")
+        verbose_name_plural = _("ranks")
         constraints = [
             models.UniqueConstraint(fields=["replica", "rank"], name="one_row_per_rank"),
         ]

@@ -13,18 +13,29 @@ from dashboard.sentences import Sentence, SentenceField
 class Event(models.Model):
     """One line of history. `message` is an English template, translated when it is shown."""
 
-    at = models.DateTimeField(auto_now_add=True, db_index=True)
-    level = models.CharField(max_length=10, choices=EventLevel.choices, default=EventLevel.INFO)
+    at = models.DateTimeField(_("time"), auto_now_add=True, db_index=True)
+    level = models.CharField(
+        _("level"), max_length=10, choices=EventLevel.choices, default=EventLevel.INFO
+    )
     deployment = models.ForeignKey(
-        Deployment, models.CASCADE, null=True, blank=True, related_name="events"
+        Deployment,
+        models.CASCADE,
+        verbose_name=_("deployment"),
+        null=True,
+        blank=True,
+        related_name="events",
     )
     replica = models.ForeignKey(Replica, models.SET_NULL, null=True, blank=True)
-    node = models.ForeignKey(Node, models.CASCADE, null=True, blank=True, related_name="events")
+    node = models.ForeignKey(
+        Node, models.CASCADE, verbose_name=_("node"), null=True, blank=True, related_name="events"
+    )
     message = models.CharField(max_length=200)
     params = models.JSONField(default=dict)
 
     class Meta:
         ordering = ["-at", "-pk"]
+        verbose_name = _("event")
+        verbose_name_plural = _("events")
 
     def __str__(self) -> str:
         return self.text
@@ -38,19 +49,23 @@ class Event(models.Model):
 class Job(models.Model):
     """Durable work: the row is saved first, the queue is told on commit."""
 
-    kind = models.CharField(max_length=20, choices=JobKind.choices)
-    deployment = models.ForeignKey(Deployment, models.CASCADE, related_name="jobs")
+    kind = models.CharField(_("kind"), max_length=20, choices=JobKind.choices)
+    deployment = models.ForeignKey(
+        Deployment, models.CASCADE, verbose_name=_("deployment"), related_name="jobs"
+    )
     generation = models.PositiveBigIntegerField()
     """The deployment's generation this job serves; a newer one cancels it."""
-    status = models.CharField(max_length=20, choices=JobStatus.choices, default=JobStatus.QUEUED)
-    automatic = models.BooleanField(default=False)
-    by = models.CharField(max_length=150, blank=True)
-    reason = SentenceField(blank=True)
+    status = models.CharField(
+        _("status"), max_length=20, choices=JobStatus.choices, default=JobStatus.QUEUED
+    )
+    automatic = models.BooleanField(_("automatic"), default=False)
+    by = models.CharField(_("asked for by"), max_length=150, blank=True)
+    reason = SentenceField(_("reason"), blank=True)
     state = models.JSONField(default=dict)
     """What finished steps left for later ones; never a secret."""
-    created = models.DateTimeField(auto_now_add=True)
+    created = models.DateTimeField(_("created"), auto_now_add=True)
     started_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(_("finished"), null=True)
     touched_at = models.DateTimeField(null=True)
     """Last sign of life from the worker."""
     due_at = models.DateTimeField(null=True)
@@ -62,6 +77,8 @@ class Job(models.Model):
 
     class Meta:
         ordering = ["-created", "-pk"]
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
 
     def __str__(self) -> str:
         return f"{self.kind} {self.deployment}"
@@ -73,14 +90,18 @@ class JobStep(models.Model):
     name = models.CharField(max_length=40)
     title = models.CharField(max_length=200)
     """English template, translated when it is shown."""
-    status = models.CharField(max_length=20, choices=StepStatus.choices, default=StepStatus.PENDING)
-    detail = SentenceField(blank=True)
-    started_at = models.DateTimeField(null=True)
-    deadline_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
+    status = models.CharField(
+        _("status"), max_length=20, choices=StepStatus.choices, default=StepStatus.PENDING
+    )
+    detail = SentenceField(_("detail"), blank=True)
+    started_at = models.DateTimeField(_("started"), null=True)
+    deadline_at = models.DateTimeField(_("deadline"), null=True)
+    finished_at = models.DateTimeField(_("finished"), null=True)
 
     class Meta:
         ordering = ["index"]
+        verbose_name = _("step")
+        verbose_name_plural = _("steps")
         constraints = [
             models.UniqueConstraint(fields=["job", "index"], name="one_row_per_step"),
         ]
