@@ -25,13 +25,14 @@ from engine.protocol.launch import Address, ProcessSpec, encode_spec
 
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 5.0
+GRACE_SECONDS = 1.0
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m engine.generate", description=__doc__)
     parser.add_argument("--model", default="bundled", help="path of a GGUF file, or `bundled`")
     parser.add_argument("--prompt", required=True)
-    parser.add_argument("--max-tokens", type=int, default=128)
+    parser.add_argument("--max-tokens", type=_positive, default=128)
     parser.add_argument("--greedy", action="store_true", help="the same as --temperature 0")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--top-p", type=float, default=1.0)
@@ -39,9 +40,15 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--plan", default="tp=1,pp=1", help="e.g. tp=2,pp=1")
     parser.add_argument("--dtype", choices=DTYPES, default="fp32")
-    parser.add_argument("--threads", type=int, default=1, help="threads of each rank")
+    parser.add_argument("--threads", type=_positive, default=1, help="threads of each rank")
     parser.add_argument("--raw", action="store_true", help="no chat template: continue the text")
     return parser.parse_args(arguments)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)
 
 
 def make_spec(options: argparse.Namespace) -> ProcessSpec:
@@ -121,17 +128,30 @@ async def generate(options: argparse.Namespace) -> None:
         seed=options.seed,
         max_tokens=options.max_tokens,
     )
-    async with started_ranks(spec):
-        work = asyncio.create_task(engine.run())
+    async with started_ranks(spec) as ranks:
         answer = asyncio.create_task(_print_answer(engine, prompt, wanted))
+        work = [answer, asyncio.create_task(engine.run()), asyncio.create_task(_watch(ranks))]
         try:
-            await asyncio.wait([work, answer], return_when=asyncio.FIRST_COMPLETED)
-            await (answer if answer.done() else work)
+            done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            await (answer if answer in done else done.pop())
         finally:
-            for task in (work, answer):
+            for task in work:
                 task.cancel()
-            await asyncio.gather(work, answer, return_exceptions=True)
+            await asyncio.gather(*work, return_exceptions=True)
             await engine.stop("Done.")
+
+
+async def _watch(ranks: list[asyncio.subprocess.Process]) -> None:
+    """Until a rank ends by itself; raises RankError. The engine knows better why, if it does."""
+    ends = [asyncio.create_task(process.wait()) for process in ranks]
+    try:
+        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(GRACE_SECONDS)
+        end = done.pop()
+        raise RankError(f"Rank {ends.index(end)} ended with exit code {end.result()}.")
+    finally:
+        for end in ends:
+            end.cancel()
 
 
 async def _print_answer(engine: HeadEngine, prompt: list[int], wanted: Wanted) -> None:

@@ -28,6 +28,8 @@ BAD_CHATS: list[tuple[dict[str, Any], str]] = [
     ({"stream": "yes"}, "stream"),
     ({"stream_options": {"include_usage": True}}, "stream_options"),
     ({"n": 2}, "n"),
+    ({"n": True}, "n"),
+    ({"add_generation_prompt": False}, "add_generation_prompt"),
     ({"logprobs": True}, "logprobs"),
     ({"tools": [{"type": "function"}]}, "tools"),
     ({"response_format": {"type": "json_object"}}, "response_format"),
@@ -56,6 +58,7 @@ BAD_COMPLETIONS: list[tuple[dict[str, Any], str]] = [
     ({"prompt": [-1]}, "prompt"),
     ({"prompt": [[1, 2], []]}, "prompt"),
     ({"prompt": "x", "echo": True}, "echo"),
+    ({"prompt": "x", "logprobs": 0}, "logprobs"),
     ({"prompt": "x", "best_of": 2}, "best_of"),
     ({"prompt": "x", "suffix": "y"}, "suffix"),
 ]
@@ -91,7 +94,9 @@ async def test_defaults_written_out_and_unknown_fields_are_accepted() -> None:
     assert status == 200
 
 
-@pytest.mark.parametrize("payload", [b"", b"{", b"[1]", b'"x"', b'{"model": "\xff"}'])
+@pytest.mark.parametrize(
+    "payload", [b"", b"{", b"[1]", b'"x"', b'{"model": "\xff"}', b"[" * 100_000]
+)
 async def test_a_body_that_is_no_json_object_is_refused(payload: bytes) -> None:
     async with (
         head_world() as world,

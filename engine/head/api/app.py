@@ -11,7 +11,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,6 +27,8 @@ from engine.head.engine import HeadEngine
 P = ParamSpec("P")
 T = TypeVar("T")
 
+CLIENT_CLOSED = 499
+"""What nginx logs for a client that did not wait; nobody reads it."""
 MAX_BODY = 16 * 1024 * 1024
 LONG_TEXT = 20_000
 """Characters from which tokenizing leaves the event loop."""
@@ -45,7 +47,11 @@ def build_app(engine: HeadEngine) -> Starlette:
             Route("/v1/completions", api.completions, methods=["POST"]),
         ],
         middleware=[Middleware(BearerOnly, token=engine.spec.token)],
-        exception_handlers={EngineError: _refused, HTTPException: _no_route},
+        exception_handlers={
+            EngineError: _refused,
+            HTTPException: _no_route,
+            ClientDisconnect: _hung_up,
+        },
     )
 
 
@@ -157,7 +163,7 @@ class Api:
         try:
             return await until_disconnect(request.receive, self._whole(generation, shape))
         except ClientGone:
-            return Response(status_code=499)
+            return Response(status_code=CLIENT_CLOSED)
         finally:
             self._engine.abort(generation)
 
@@ -245,3 +251,7 @@ async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     message = f"{request.method} {request.url.path} does not exist here."
     return failure(RequestError(message, code="not_found", status=error.status_code))
+
+
+async def _hung_up(request: Request, error: Exception) -> Response:
+    return Response(status_code=CLIENT_CLOSED)

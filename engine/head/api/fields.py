@@ -22,6 +22,8 @@ class Fields:
             raise RequestError(f"The request body is not valid JSON: {error}.") from error
         except UnicodeDecodeError as error:
             raise RequestError("The request body is not valid UTF-8.") from error
+        except RecursionError as error:
+            raise RequestError("The request body is nested too deeply.") from error
         if not isinstance(body, dict):
             raise RequestError("The request body must be a JSON object.")
         return cls(body)
@@ -68,7 +70,9 @@ class Fields:
     def refuse_unless(self, name: str, accepted: tuple[Any, ...]) -> None:
         """Raise for a feature that is asked for and does not exist here yet."""
         value = self._body.get(name)
-        if value is not None and value not in accepted:
+        # Python counts True as 1, JSON does not.
+        alike = (item for item in accepted if isinstance(item, bool) == isinstance(value, bool))
+        if value is not None and value not in alike:
             raise RequestError(
                 f"{name} is not supported by this engine yet.",
                 param=name,

@@ -20,7 +20,7 @@ ROLES = ("system", "developer", "user", "assistant")
 _UNSUPPORTED: dict[str, tuple[Any, ...]] = {
     "n": (1,),
     "best_of": (1,),
-    "logprobs": (False, 0),
+    "logprobs": (False,),
     "top_logprobs": (0,),
     "prompt_logprobs": (0,),
     "logit_bias": ({},),
@@ -67,6 +67,9 @@ def read_chat(payload: bytes) -> ChatAsked:
     """Raises RequestError naming the field."""
     fields = Fields.parse(payload)
     common = _common(fields)
+    continue_final = fields.flag("continue_final_message")
+    if not continue_final:
+        fields.refuse_unless("add_generation_prompt", (True,))
     max_tokens = fields.integer("max_completion_tokens", 1)
     if max_tokens is None:
         max_tokens = fields.integer("max_tokens", 1)
@@ -77,7 +80,7 @@ def read_chat(payload: bytes) -> ChatAsked:
         include_usage=common.include_usage,
         usage_in_chunks=common.usage_in_chunks,
         messages=_messages(fields.raw("messages")),
-        continue_final=fields.flag("continue_final_message"),
+        continue_final=continue_final,
     )
 
 
