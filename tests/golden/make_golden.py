@@ -1,0 +1,114 @@
+"""Writes greedy_fp32.json: what `transformers` answers with the bundled model's own weights.
+
+Run by hand when the prompts or the model change:
+
+    python -m tests.golden.make_golden
+
+The oracle reads the same GGUF through transformers' own loader and dequantiser, so it shares no
+code with the engine. Sums in another order differ in the last bits, so a token whose two best
+logits nearly tie could go either way in a correct engine: such a prompt is refused (see
+MIN_MARGIN); the smallest margin of each prompt is stored beside its tokens. Prompts were chosen
+for variety first and replaced only when they had such a tie.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoTokenizer, LlamaForCausalLM
+from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+from engine.bundled import bundled_model
+
+OUTPUT = Path(__file__).with_name("greedy_fp32.json")
+TOKENS = 64
+MIN_MARGIN = 1e-3
+"""Smallest gap between the two best logits that a summation order cannot close."""
+
+PROMPTS = [
+    "What is the capital of France?",
+    "Write a short poem about the sea.",
+    "Explain photosynthesis to a ten-year-old.",
+    "List three uses for a paperclip.",
+    "Who wrote Pride and Prejudice?",
+    "What is 17 times 23?",
+    "Write a Python function that reverses a string.",
+    "Translate 'good morning' into Spanish.",
+    "Summarise the plot of Romeo and Juliet in two sentences.",
+    "Why is the sky blue?",
+    "Give me a recipe for pancakes.",
+    "What are the primary colours?",
+    "Describe a thunderstorm using only sounds.",
+    "How do I stay focused while studying?",
+    "What happened in 1969?",
+    "Name the planets of the solar system in order.",
+    "你好，请介绍一下你自己。",
+    'Write an e-mail declining a meeting politely; keep it under 50 words & mention "Tuesday".',
+    "If all cats are animals and some animals are black, are all cats black?",
+    "Tell me a joke about computers 😀",
+    "What is the difference between a virus and a bacterium?",
+    "Suggest a name for a small bakery.",
+    "How does a bicycle stay upright?",
+    "What should I pack for a week in the mountains?",
+    "Explain what an operating system does.",
+    "Describe the taste of a lemon.",
+]
+WANTED = 20
+
+
+def main() -> None:
+    path = bundled_model()
+    tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    model = load_model(path)
+    entries: list[dict[str, object]] = []
+    for prompt in PROMPTS:
+        messages = [{"role": "user", "content": prompt}]
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        tokens, margin = continue_greedily(model, ids)
+        verdict = "kept" if margin >= MIN_MARGIN else "near tie, left out"
+        print(f"{margin:.5f} {verdict}: {prompt}")
+        if margin >= MIN_MARGIN and len(entries) < WANTED:
+            entries.append(
+                {"prompt": prompt, "ids": ids, "tokens": tokens, "min_margin": round(margin, 6)}
+            )
+    if len(entries) < WANTED:
+        raise SystemExit(f"Only {len(entries)} prompts are free of near ties; add some.")
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+    OUTPUT.write_text(f"[\n{lines}\n]\n")
+
+
+def load_model(path: Path) -> Any:
+    """Built by hand because `from_pretrained` wants one more package for GGUF files."""
+    config = AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
+    model: Any = LlamaForCausalLM(config)
+    model.eval()
+    read: Any = load_gguf_checkpoint
+    tensors = read(str(path), return_tensors=True, model_to_load=model)["tensors"]
+    missing, unexpected = model.load_state_dict(tensors, strict=False)
+    if unexpected or set(missing) - {"lm_head.weight"}:
+        raise SystemExit(f"The oracle did not load: {missing} missing, {unexpected} unexpected.")
+    model.tie_weights()
+    return model
+
+
+@torch.inference_mode()
+def continue_greedily(model: Any, ids: list[int]) -> tuple[list[int], float]:
+    """TOKENS greedy tokens, running on through end-of-text, and the smallest top-2 margin."""
+    tokens: list[int] = []
+    margin = float("inf")
+    cache = None
+    fed = torch.tensor([ids])
+    for _ in range(TOKENS):
+        output = model(input_ids=fed, past_key_values=cache, use_cache=True)
+        cache = output.past_key_values
+        best = output.logits[0, -1].topk(2)
+        margin = min(margin, float(best.values[0] - best.values[1]))
+        tokens.append(int(best.indices[0]))
+        fed = best.indices[:1].unsqueeze(0)
+    return tokens, margin
+
+
+if __name__ == "__main__":
+    main()
