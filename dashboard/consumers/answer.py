@@ -9,6 +9,7 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
 
 from dashboard import conversations
 from dashboard.choices import MessageStatus
@@ -43,18 +44,22 @@ class Answering:
     async def run(self) -> None:
         """Ask and send on, to whatever end."""
         keeper = asyncio.create_task(self._keep_on())
+        status, error = MessageStatus.FAILED, _("Something went wrong; the server’s log says what.")
+        try:
+            status, error = await self._outcome()
+        finally:
+            await self._halt(keeper)
+            await self.end(status, error)
+
+    async def _outcome(self) -> tuple[MessageStatus, str]:
         try:
             await self._send({"type": "start", "message": self.turn.answer.pk})
             await self._ask()
         except ApiError as error:
-            await self._halt(keeper)
-            await self.end(MessageStatus.FAILED, str(error))
+            return MessageStatus.FAILED, str(error)
         except asyncio.CancelledError:
-            await self._halt(keeper)
-            await self.end(MessageStatus.STOPPED)
-        else:
-            await self._halt(keeper)
-            await self.end(MessageStatus.DONE)
+            return MessageStatus.STOPPED, ""
+        return MessageStatus.DONE, ""
 
     async def end(self, status: MessageStatus, error: str = "") -> None:
         """Keep what came and say how it ended; the first call counts."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from contextlib import suppress
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -19,6 +20,7 @@ from dashboard.consumers.answer import Answering
 from dashboard.conversations import Turn
 from dashboard.errors import TandemError
 
+logger = logging.getLogger(__name__)
 SIGNED_OUT = 4403
 STOP_SECONDS = 5.0
 MAX_TEXT = 200_000
@@ -57,6 +59,11 @@ class Stop(msgspec.Struct, tag="stop"):
 
 
 _decoder: msgspec.json.Decoder[Send | Again | Stop] = msgspec.json.Decoder(Send | Again | Stop)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("An answer broke off.", exc_info=error)
 
 
 class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
@@ -100,6 +107,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
         parameters = msgspec.to_builtins(message.parameters)
         self.answering = Answering(turn, parameters, self._send_message)
         self.task = asyncio.create_task(self.answering.run())
+        self.task.add_done_callback(_log_failure)
 
     def _turn(self, message: Send | Again) -> Turn:
         user = self.scope["user"]

@@ -231,3 +231,20 @@ async def test_nonsense_is_answered_not_fatal(junk: str) -> None:
             await browser.until("error")
             await browser.ask()
             await browser.until("done")
+
+
+async def test_an_unforeseen_error_ends_the_answer_and_reaches_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(launch: str) -> list[dict[str, str | int]]:
+        raise LookupError(launch)
+
+    monkeypatch.setattr("dashboard.consumers.answer.answering_ranks", broken)
+    async with running(FakeHead()) as head:
+        user = await database_sync_to_async(stage)(head)
+        async with tab(user) as browser:
+            await browser.ask()
+            done = (await browser.until("done"))[-1]
+    assert done["status"] == "failed"
+    assert "log says what" in done["html"]
+    assert "LookupError" in caplog.text
