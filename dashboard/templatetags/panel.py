@@ -114,6 +114,24 @@ def compact(value: int | None) -> SafeString | str:
 
 
 @register.filter
+def size(value: int | None) -> SafeString | str:
+    """Bytes of files and weights, in powers of ten as model sizes are."""
+    if value is None:
+        return absent()
+    for scale, unit in ((1e9, "GB"), (1e6, "MB")):
+        if value >= scale:
+            digits = 1 if value < 10 * scale else 0
+            return f"{number_format(round(value / scale, digits), digits)} {unit}"
+    return f"{number_format(round(value / 1e3))} kB"
+
+
+@register.filter
+def memory(value: int) -> str:
+    """Bytes of main memory, in powers of two as memory is sold."""
+    return f"{number_format(round(value / 2**30, 1), 1)} GiB"
+
+
+@register.filter
 def percent(value: float | None) -> SafeString | str:
     """A ratio 0..1 as whole percent."""
     return absent() if value is None else f"{round(value * 100)}%"

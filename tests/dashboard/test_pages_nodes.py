@@ -49,7 +49,7 @@ def test_a_name_that_is_taken_is_refused_at_its_field(operator: Client) -> None:
 def test_hardware_is_listed(operator: Client) -> None:
     make_node("box-1")
     text = body(operator, "/nodes/box-1/")
-    for fact in ("Quiet Processor 9", "16", "avx2", "10.0.0.1"):
+    for fact in ("Quiet Processor 9", "64.0 GiB", "avx2", "10.0.0.1"):
         assert fact in text
 
 

@@ -89,9 +89,12 @@ def page(browser: Browser, stack: Stack) -> Iterator[Page]:
     assert trail.outside(stack.base_url) == []
 
 
-def ask(page: Page, text: str) -> None:
-    """Start a conversation; returns as soon as the answer has begun."""
+def ask(page: Page, text: str, most: int = 2000) -> None:
+    """Start a conversation; returns as soon as the answer, of at most `most` tokens, has begun."""
     page.goto("/chat/")
+    page.locator("#parameters-toggle").click()
+    page.locator("#max_tokens").fill(str(most))
+    page.locator("#parameters-toggle").click()
     page.locator("#text").fill(text)
     page.locator("#send").click()
     expect(answer(page)).not_to_be_empty()
@@ -120,7 +123,7 @@ def test_the_plan_shows_what_each_rank_holds(page: Page) -> None:
 
 
 def test_an_answer_is_written_as_it_comes_and_is_there_after_a_reload(page: Page) -> None:
-    ask(page, "Write three sentences about the sea.")
+    ask(page, "Write three sentences about the sea.", most=64)
     page.wait_for_function(
         """start => document.querySelector('.turn-answer .prose').textContent.length > start""",
         arg=len(answer(page).inner_text()),
@@ -169,7 +172,7 @@ def test_a_dark_theme_is_kept(page: Page) -> None:
 
 @pytest.mark.skipif("TANDEM_SCREENSHOT" not in os.environ, reason="no new screenshot was asked for")
 def test_screenshot_for_the_readme(page: Page) -> None:
-    ask(page, "Why is it useful to run one model on two small machines?")
+    ask(page, "Why is it useful to run one model on two small machines?", most=96)
     expect(page.locator(".turn-answer").last).to_have_attribute("data-status", "done")
     page.goto("/")
     page.wait_for_function(f"() => ({LAST_POINT})() > 0")
