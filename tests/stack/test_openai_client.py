@@ -20,6 +20,8 @@ QUESTION: list[ChatCompletionUserMessageParam] = [
 LONG: list[ChatCompletionUserMessageParam] = [
     {"role": "user", "content": "Count from one to one thousand in words."}
 ]
+ENDLESS = {"ignore_eos": True}
+"""Answers until the context is full, however short the model's own answer would be."""
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +117,15 @@ def test_hanging_up_frees_the_engine_at_once(stack: Stack, client: OpenAI, strea
     before = head.stats()
     impatient = client.with_options(timeout=2.0)
     if stream:
-        chunks = impatient.chat.completions.create(model=MODEL, messages=LONG, stream=True)
+        chunks = impatient.chat.completions.create(
+            model=MODEL, messages=LONG, stream=True, extra_body=ENDLESS
+        )
         for _first in zip(range(3), chunks, strict=False):
             pass
         chunks.close()
     else:
         with pytest.raises(openai.APITimeoutError):
-            impatient.chat.completions.create(model=MODEL, messages=LONG)
+            impatient.chat.completions.create(model=MODEL, messages=LONG, extra_body=ENDLESS)
     wait_for("the abort", lambda: head.stats()["aborted"] == before["aborted"] + 1, 10)
     after = head.stats()
     assert after["running"] == after["waiting"] == 0
