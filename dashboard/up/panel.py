@@ -108,7 +108,10 @@ def import_and_deploy() -> None:
     from dashboard.models import Deployment
 
     with transaction.atomic():
-        model = catalogue.import_model(catalogue.bundled_model_path())
+        # The file calls itself by the name of a training run.
+        model = catalogue.import_model(
+            catalogue.bundled_model_path(), "smollm2-135m-instruct", "SmolLM2 135M Instruct"
+        )
         deployment = Deployment.objects.create(
             name=FIRST_DEPLOYMENT, model=model, tp=len(NODES), pp=1, dtype=best_dtype()
         )

@@ -174,7 +174,9 @@ def test_a_dark_theme_is_kept(page: Page) -> None:
 def test_screenshot_for_the_readme(page: Page) -> None:
     ask(page, "Why is it useful to run one model on two small machines?", most=96)
     expect(page.locator(".turn-answer").last).to_have_attribute("data-status", "done")
+    page.set_viewport_size({"width": 1440, "height": 1180})
     page.goto("/")
+    page.get_by_role("button", name="5 min", exact=True).click()
     page.wait_for_function(f"() => ({LAST_POINT})() > 0")
     target = PROJECT / "docs" / "screenshot.png"
     target.parent.mkdir(exist_ok=True)
