@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import EngineConfig, ParallelPlan, Transport
 from engine.bundled import bundled_model
+from engine.config import EngineConfig, ParallelPlan, Transport
 from tests.engine.rank_fleet import RankFleet
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "greedy_fp32.json"
