@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from engine.config import BLOCK_SIZE, EngineConfig
+from engine.config import EngineConfig
 from engine.protocol.framing import pack_frame, recv_frame
 from engine.protocol.launch import Address, ProcessSpec, encode_spec
 from engine.protocol.steps import (
@@ -28,8 +27,6 @@ from engine.protocol.steps import (
     Progress,
     Ready,
     Result,
-    Row,
-    Sampling,
     Shutdown,
     Step,
     StepDone,
@@ -37,11 +34,10 @@ from engine.protocol.steps import (
     Welcome,
     decode_from_rank,
     encode,
-    step_digest,
 )
+from tests.engine.step_maker import StepMaker
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
-GREEDY = Sampling(temperature=0.0)
 START_SECONDS = 90.0
 STEP_SECONDS = 60.0
 
@@ -82,27 +78,11 @@ class RankLink:
         return self.receive(Pong, 10.0)
 
 
-class Stream:
-    """One sequence as the test head sees it."""
-
-    def __init__(self, seq: int, prompt: list[int], sampling: Sampling, blocks: list[int]) -> None:
-        self.seq = seq
-        self.prompt = prompt
-        self.sampling = sampling
-        self.blocks = blocks
-        self.computed = 0
-        self.output: list[int] = []
-
-    @property
-    def tokens(self) -> list[int]:
-        return self.prompt + self.output
-
-
-class RankFleet:
+class RankFleet(StepMaker):
     """All ranks of one replica, ready when entered and gone when left."""
 
     def __init__(self, model_path: Path, config: EngineConfig, log_dir: Path) -> None:
-        self.config = config
+        super().__init__(config)
         self.model_path = model_path
         self.log_dir = log_dir
         self.launch = secrets.token_hex(4)
@@ -111,12 +91,7 @@ class RankFleet:
         self.links: list[RankLink] = []
         self.ready: list[Ready] = []
         self.step_seconds: list[float] = []
-        self.timings: list[Result] = []
-        self.n = 0
-        self.epoch = 7
-        self._next_seq = 0
-        self._free = list(range(config.num_kv_blocks))
-        self._released: list[int] = []
+        self.results: list[Result] = []
         self._stack = ExitStack()
 
     def __enter__(self) -> "RankFleet":
@@ -215,40 +190,6 @@ class RankFleet:
         for link in self.links:
             link.send(message)
 
-    def open(self, prompt: list[int], sampling: Sampling = GREEDY) -> Stream:
-        self._next_seq += 1
-        return Stream(self._next_seq, prompt, sampling, [])
-
-    def close(self, stream: Stream) -> None:
-        self._free += stream.blocks
-        self._released.append(stream.seq)
-
-    def row(self, stream: Stream, count: int) -> Row:
-        """The stream's next `count` tokens, with the blocks they need."""
-        start = stream.computed
-        needed = -(-(start + count) // BLOCK_SIZE) - len(stream.blocks)
-        fresh, self._free = self._free[:needed], self._free[needed:]
-        assert len(fresh) == max(0, needed), "the test needs more KV blocks"
-        stream.blocks += fresh
-        stream.computed += count
-        return Row(
-            stream.seq,
-            stream.tokens[start : start + count],
-            start,
-            fresh,
-            stream.computed == len(stream.tokens),
-            stream.sampling if start == 0 else None,
-        )
-
-    def make_step(self, rows: list[Row], streams: Iterable[Stream]) -> Step:
-        state = {stream.seq: (stream.computed, len(stream.blocks)) for stream in streams}
-        mirrors = [(row.seq, *state[row.seq]) for row in rows]
-        digest = step_digest(self.epoch, self.n, mirrors)
-        step = Step(self.epoch, self.n, rows, self._released, digest)
-        self._released = []
-        self.n += 1
-        return step
-
     def run(self, step: Step) -> Result:
         """One step on every rank."""
         began = time.perf_counter()
@@ -259,41 +200,6 @@ class RankFleet:
                 link.receive(StepDone, STEP_SECONDS)
         result = self.links[output].receive(Result, STEP_SECONDS)
         self.step_seconds.append(time.perf_counter() - began)
-        self.timings.append(result)
+        self.results.append(result)
         assert result.n == step.n
         return result
-
-    def advance(self, streams: list[Stream], counts: list[int]) -> Result:
-        """Compute `counts` tokens of each stream in one step and append what was sampled."""
-        rows = [self.row(stream, count) for stream, count in zip(streams, counts, strict=True)]
-        result = self.run(self.make_step(rows, streams))
-        sampled = [stream for stream, row in zip(streams, rows, strict=True) if row.sample]
-        for stream, token in zip(sampled, result.tokens, strict=True):
-            stream.output.append(token)
-        return result
-
-    def generate(
-        self, prompts: list[list[int]], tokens: int, sampling: Sampling = GREEDY
-    ) -> list[list[int]]:
-        """Exactly `tokens` ids for each prompt: chunked prefill mixed with decode, one batch."""
-        streams = [self.open(prompt, sampling) for prompt in prompts]
-        while active := [stream for stream in streams if len(stream.output) < tokens]:
-            batch, counts = self._schedule(active)
-            self.advance(batch, counts)
-        for stream in streams:
-            self.close(stream)
-        return [stream.output for stream in streams]
-
-    def _schedule(self, streams: list[Stream]) -> tuple[list[Stream], list[int]]:
-        """Decode rows first, then prefill chunks while the budget lasts."""
-        budget = self.config.token_budget
-        batch: list[Stream] = []
-        counts: list[int] = []
-        waiting = sorted(streams, key=lambda stream: len(stream.tokens) - stream.computed > 1)
-        for stream in waiting[: self.config.max_batch_size]:
-            count = min(budget, len(stream.tokens) - stream.computed)
-            if count:
-                batch.append(stream)
-                counts.append(count)
-                budget -= count
-        return batch, counts

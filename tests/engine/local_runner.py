@@ -1,0 +1,40 @@
+"""One rank's runner inside the test process: no sockets, a whole model."""
+
+from pathlib import Path
+
+import torch
+
+from engine.checkpoint import open_checkpoint
+from engine.config import EngineConfig
+from engine.kernels import choose_linear
+from engine.models import Decoder, load_decoder
+from engine.parallel import Alone, Mesh
+from engine.protocol.steps import Result, Step
+from engine.runner import Runner
+from engine.shards import rank_share
+from tests.engine.step_maker import StepMaker
+
+
+def load_alone(path: Path, config: EngineConfig) -> Decoder:
+    """The whole model on one rank."""
+    torch.set_num_threads(1)
+    checkpoint = open_checkpoint(path)
+    share = rank_share(checkpoint.config, config.plan, 0)
+    _, linear = choose_linear(config.dtype)
+    mesh = Mesh(Alone(), Alone(), "none")
+    return load_decoder(checkpoint, config, share, linear, mesh, lambda fraction, detail: None)
+
+
+class LocalRunner(StepMaker):
+    def __init__(self, path: Path, config: EngineConfig) -> None:
+        super().__init__(config)
+        checkpoint = open_checkpoint(path)
+        self.decoder = load_alone(path, config)
+        self.runner = Runner(
+            checkpoint.config, config, self.decoder, self.epoch, checkpoint.token_count
+        )
+        self.runner.warm_up()
+
+    def run(self, step: Step) -> Result:
+        outcome = self.runner.run(step)
+        return Result(step.n, outcome.tokens, outcome.failed, outcome.timings)
