@@ -164,5 +164,5 @@ def decode_to_rank(payload: bytes) -> ToRank:
 
 
 def step_digest(epoch: int, n: int, mirrors: list[tuple[int, int, int]]) -> bytes:
-    """Digest of the rows' state *after* the step: (seq, tokens computed, blocks held), row order."""
+    """Of the rows after the step, in row order: (seq, tokens computed, blocks held)."""
     return hashlib.blake2b(_encoder.encode((epoch, n, mirrors)), digest_size=8).digest()
