@@ -1,7 +1,8 @@
 """int8 reads a public-domain text nearly as well as fp32.
 
 tests/data/public_domain.txt holds passages of Lincoln (1863), Carroll (1865), Austen (1813),
-Melville (1851), Dickens (1859), Darwin (1859), Conan Doyle (1891) and of two American founding documents.
+Melville (1851), Dickens (1859), Darwin (1859), Conan Doyle (1891) and of two American
+founding documents.
 """
 
 import math

@@ -1,0 +1,137 @@
+"""A rank process answers pings, says why it fails, and never outlives those it depends on."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engine.config import EngineConfig, ParallelPlan
+from engine.protocol.steps import StepDone
+from tests.engine.rank_fleet import RankFailed, RankFleet
+from tests.engine.tiny_model import write_tiny_model
+
+PROMPT = [5, 80, 33, 120, 7, 61]
+TWO = EngineConfig(plan=ParallelPlan(tp=2), kv_cache_tokens=512)
+ONE = EngineConfig(kv_cache_tokens=512)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny.gguf")
+
+
+@pytest.fixture
+def pair(model: Path, tmp_path: Path) -> Iterator[RankFleet]:
+    with RankFleet(model, TWO, tmp_path) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def single(model: Path, tmp_path: Path) -> Iterator[RankFleet]:
+    with RankFleet(model, ONE, tmp_path) as fleet:
+        yield fleet
+
+
+def ended(fleet: RankFleet, rank: int) -> int:
+    return fleet.processes[rank].wait(timeout=10)
+
+
+def test_a_pair_reports_its_shares_and_its_progress(pair: RankFleet) -> None:
+    assert [ready.kv_heads for ready in pair.ready] == [2, 1]
+    assert {ready.transport for ready in pair.ready} == {"tcp"}
+    assert all(ready.kv_bytes > 0 and ready.weight_bytes > 0 for ready in pair.ready)
+    for link in pair.links:
+        fractions = [p.fraction for p in link.progress if p.fraction is not None]
+        assert fractions == sorted(fractions)
+        assert fractions[-1] == 1.0
+    assert "is ready after" in pair.log(0)
+
+
+def test_a_rank_answers_pings_between_steps(pair: RankFleet) -> None:
+    assert [link.ping().n for link in pair.links] == [-1, -1]
+    pair.generate([PROMPT], 3)
+    pongs = [link.ping() for link in pair.links]
+    assert [(pong.phase, pong.n) for pong in pongs] == [("idle", 2), ("idle", 2)]
+
+
+def test_a_rank_that_waits_for_its_peer_still_answers_pings(pair: RankFleet) -> None:
+    stream = pair.open(PROMPT)
+    step = pair.make_step([pair.row(stream, len(PROMPT))], [stream])
+    pair.links[0].send(step)
+    deadline = time.monotonic() + 10
+    while (pong := pair.links[0].ping()).phase != "step":
+        assert time.monotonic() < deadline
+    assert pong.n == 0
+
+
+def test_disagreement_fails_before_any_collective(pair: RankFleet) -> None:
+    stream = pair.open(PROMPT)
+    step = pair.make_step([pair.row(stream, len(PROMPT))], [stream])
+    pair.links[0].send(msgspec.structs.replace(step, digest=b"wrong..."))
+    with pytest.raises(RankFailed, match="differ from the head's"):
+        pair.links[0].receive(StepDone, 10)
+    assert ended(pair, 0) == 1
+
+
+def test_a_lost_peer_fails_the_step_instead_of_hanging(pair: RankFleet) -> None:
+    pair.processes[1].kill()
+    ended(pair, 1)
+    stream = pair.open(PROMPT)
+    step = pair.make_step([pair.row(stream, len(PROMPT))], [stream])
+    pair.links[0].send(step)
+    with pytest.raises(RankFailed, match="connection to peer 1"):
+        pair.links[0].receive(StepDone, 10)
+    assert ended(pair, 0) == 1
+
+
+def test_a_rank_ends_with_its_head(single: RankFleet) -> None:
+    single.links[0].sock.close()
+    assert ended(single, 0) == 1
+    assert "head closed the connection" in single.log(0)
+    single.links.clear()
+
+
+def test_a_rank_ends_when_standard_input_closes(single: RankFleet) -> None:
+    stdin = single.processes[0].stdin
+    assert stdin is not None
+    stdin.close()
+    assert ended(single, 0) == 0
+
+
+def test_sigterm_ends_a_rank_at_once(single: RankFleet) -> None:
+    os.kill(single.processes[0].pid, signal.SIGTERM)
+    assert ended(single, 0) == 0
+    assert "Stopped by SIGTERM" in single.log(0)
+
+
+def test_the_token_is_never_in_the_log(single: RankFleet) -> None:
+    assert single.token not in single.log(0)
+
+
+def test_a_bad_checkpoint_is_told_to_the_head(model: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(model.read_bytes()[:-500])
+    with (
+        pytest.raises(RankFailed, match=r"broken\.gguf is truncated"),
+        RankFleet(broken, ONE, tmp_path),
+    ):
+        pass
+
+
+def test_a_damaged_spec_is_one_clear_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "engine.rank"],
+        input=b"{}\n",
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"launch spec on standard input is damaged" in done.stdout
+    assert not done.stderr
