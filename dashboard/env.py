@@ -72,5 +72,5 @@ def database(name: str) -> dict[str, object]:
         "PASSWORD": unquote(url.password or ""),
         "HOST": query.pop("host", "") or url.hostname or "",
         "PORT": str(url.port or ""),
-        "OPTIONS": {**query},
+        "OPTIONS": {**query, "pool": {"min_size": 1, "max_size": 8, "timeout": 10}},
     }

@@ -18,3 +18,5 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("i18n.js", JavaScriptCatalog.as_view(packages=["dashboard"]), name="javascript-catalog"),
 ]
+
+handler500 = "dashboard.views.errors.server_error"

@@ -24,6 +24,7 @@ class DeploymentAdmin(PanelAdmin):
         "tp",
         "pp",
         "dtype",
+        "transport",
         "max_model_len",
         "max_batch_size",
         "kv_cache_tokens",

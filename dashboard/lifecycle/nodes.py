@@ -42,12 +42,16 @@ def create_node(name: str, address: str) -> tuple[Node, str]:
 
 
 @transaction.atomic
-def rotate_token(node: Node, address: str | None = None) -> str:
-    """Replace the node's token; an agent with the old one is disconnected."""
+def rotate_token(node: Node, address: str | None = None, *, routine: bool = False) -> str:
+    """Replace the node's token; an agent with the old one is disconnected.
+
+    A `routine` change, at every start of a local node, is not worth a line of history.
+    """
     token = node.issue_token()
     node.address = address or node.address
     node.save(update_fields=["token_hash", "address"])
-    record(Sentence(_("Node %(node)s has a new token."), node=node.name), node=node)
+    if not routine:
+        record(Sentence(_("Node %(node)s has a new token."), node=node.name), node=node)
     outbox.take_over(node.pk, "")
     return token
 

@@ -16,7 +16,6 @@ from dashboard.choices import (
 from dashboard.lifecycle import jobs, replicas
 from dashboard.lifecycle.deployments import move
 from dashboard.lifecycle.failures import NOBODY, locked
-from dashboard.lifecycle.nodes import disconnect
 from dashboard.lifecycle.record import record
 from dashboard.models import Deployment, Node, Rank, Replica
 from dashboard.sentences import Sentence
@@ -30,9 +29,8 @@ def resume_on(names: Iterable[str]) -> None:
     Call it before new agents sign in. Deployments that run elsewhere are left alone.
     """
     nodes = list(Node.objects.filter(name__in=names))
-    for node in nodes:
-        if node.status == NodeStatus.ONLINE:
-            disconnect(node.pk, node.connection, Sentence(STARTED))
+    online = Node.objects.filter(pk__in=[node.pk for node in nodes], status=NodeStatus.ONLINE)
+    online.update(status=NodeStatus.OFFLINE, reason=Sentence(STARTED), connection="")
     Rank.objects.filter(node__in=nodes).update(status=RankStatus.EXITED)
     Replica.objects.filter(head_node__in=nodes).update(head_status=RankStatus.EXITED)
     for pk in Deployment.objects.filter(wanted=True).values_list("pk", flat=True):

@@ -13,6 +13,8 @@ from engine.config import EngineConfig, ParallelPlan
 
 DTYPE_CHOICES = [("fp32", _("fp32 (reference)")), ("int8", _("int8 weights and activations"))]
 
+TRANSPORT_CHOICES = [("tcp", _("TCP (lowest latency)")), ("gloo", _("gloo (torch.distributed)"))]
+
 
 class Deployment(models.Model):
     """A model under a route name, as somebody wants it to run."""
@@ -37,6 +39,13 @@ class Deployment(models.Model):
         help_text=_("Stages of consecutive layers."),
     )
     dtype = models.CharField(_("number type"), max_length=8, choices=DTYPE_CHOICES, default="fp32")
+    transport = models.CharField(
+        _("links between ranks"),
+        max_length=8,
+        choices=TRANSPORT_CHOICES,
+        default="tcp",
+        help_text=_("How ranks exchange what they computed."),
+    )
     max_model_len = models.PositiveIntegerField(
         _("context length"),
         null=True,
@@ -88,6 +97,7 @@ class Deployment(models.Model):
         return EngineConfig(
             plan=self.plan,
             dtype="int8" if self.dtype == "int8" else "fp32",
+            transport="gloo" if self.transport == "gloo" else "tcp",
             max_model_len=self.max_model_len,
             max_batch_size=self.max_batch_size,
             token_budget=max(256, self.max_batch_size),

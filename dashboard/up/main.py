@@ -154,9 +154,9 @@ class Up:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, self._hurry)
             with self.terminal.stage("Stopping"):
-                agents = tuple(panel.NODES)
-                last = ("Valkey",), ("Postgres",)
-                self.supervisor.stop(agents, ("web",), ("beat", "worker"), *last)
+                # Whoever would take engines that end for a fault goes before they do.
+                panel_first = ("web", "beat", "worker"), tuple(panel.NODES)
+                self.supervisor.stop(*panel_first, ("Valkey",), ("Postgres",))
                 self.servers.forget()
 
     def _hurry(self, number: int, frame: FrameType | None) -> None:

@@ -90,7 +90,7 @@ def node_tokens() -> dict[str, str]:
         if node is None:
             _, tokens[name] = lifecycle.create_node(name, address)
         else:
-            tokens[name] = lifecycle.rotate_token(node, address)
+            tokens[name] = lifecycle.rotate_token(node, address, routine=True)
     return tokens
 
 
