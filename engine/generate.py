@@ -19,7 +19,7 @@ import msgspec
 from engine.bundled import bundled_model
 from engine.checkpoint import open_checkpoint
 from engine.config import DTYPES, EngineConfig, ParallelPlan
-from engine.errors import EngineError, RankError
+from engine.errors import EngineError, RankError, Said
 from engine.head.engine import HeadEngine, Wanted
 from engine.protocol.launch import Address, ProcessSpec, encode_spec
 
@@ -138,7 +138,7 @@ async def generate(options: argparse.Namespace) -> None:
             for task in work:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
-            await engine.stop("Done.")
+            await engine.stop(Said("Done."))
 
 
 async def _watch(ranks: list[asyncio.subprocess.Process]) -> None:

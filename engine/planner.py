@@ -42,25 +42,6 @@ def rank_memory(
     )
 
 
-def misfit(need: MemoryNeed, available: int, place: str) -> str:
-    """Why a rank does not fit into `available` bytes of `place`; empty when it does."""
-    if need.total <= available:
-        return ""
-    parts = (
-        f"{_gib(need.weights)} of weights, {_gib(need.kv)} of KV cache and "
-        f"{_gib(need.workspace)} to work in"
-    )
-    remedy = (
-        "use a smaller KV cache"
-        if need.weights + need.workspace < available
-        else "split the model over more nodes"
-    )
-    return (
-        f"{place} has {_gib(available)} of memory free, but this rank needs {_gib(need.total)} "
-        f"({parts}); {remedy}."
-    )
-
-
 def _weight_bytes(
     model: ModelConfig, share: RankShare, *, quantized: bool, linear_bytes: int
 ) -> int:
@@ -91,7 +72,3 @@ def _activation_bytes(model: ModelConfig, config: EngineConfig, share: RankShare
     gathered = 2 * config.kv_cache_tokens * share.kv_heads.size * model.head_dim
     logits = 2 * config.max_batch_size * model.vocab_size if share.last_stage else 0
     return FLOAT_BYTES * (hidden + scores + gathered + logits)
-
-
-def _gib(count: int) -> str:
-    return f"{count / 1024**3:.1f} GiB"

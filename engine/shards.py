@@ -13,6 +13,7 @@ import msgspec
 
 from engine.config import ModelConfig, ParallelPlan
 from engine.errors import PlanError
+from engine.errors import gettext_noop as _
 
 MLP_UNIT = 32
 """Columns of the MLP are split in multiples of this: one quantisation block."""
@@ -65,28 +66,48 @@ def check_plan(model: ModelConfig, plan: ParallelPlan) -> None:
     """Raise PlanError, with the remedy, when `plan` cannot split `model`."""
     if model.num_heads % model.num_kv_heads:
         raise PlanError(
-            f"{model.num_heads} query heads do not share {model.num_kv_heads} KV heads evenly; "
-            "this model cannot be split."
+            _(
+                "%(num_heads)s query heads do not share %(num_kv_heads)s KV heads evenly; this "
+                "model cannot be split."
+            ),
+            num_heads=model.num_heads,
+            num_kv_heads=model.num_kv_heads,
         )
     if plan.tp > model.num_kv_heads:
         raise PlanError(
-            f"tp={plan.tp} needs at least {plan.tp} KV heads, but this model has "
-            f"{model.num_kv_heads}; use tp={model.num_kv_heads} or less, and pp for more boxes."
+            _(
+                "tp=%(tp)s needs at least %(tp)s KV heads, but this model has %(num_kv_heads)s; "
+                "use tp=%(num_kv_heads)s or less, and pp for more boxes."
+            ),
+            tp=plan.tp,
+            num_kv_heads=model.num_kv_heads,
         )
     units = -(-model.intermediate_size // MLP_UNIT)
     if plan.tp > units:
         raise PlanError(
-            f"tp={plan.tp} cannot split an MLP of {model.intermediate_size} columns in blocks of "
-            f"{MLP_UNIT}; use tp={units} or less."
+            _(
+                "tp=%(tp)s cannot split an MLP of %(columns)s columns in blocks of %(block)s; use "
+                "tp=%(units)s or less."
+            ),
+            tp=plan.tp,
+            columns=model.intermediate_size,
+            block=MLP_UNIT,
+            units=units,
         )
     if plan.tp > model.vocab_size:
         raise PlanError(
-            f"tp={plan.tp} cannot split a vocabulary of {model.vocab_size}; use a smaller tp."
+            _("tp=%(tp)s cannot split a vocabulary of %(vocab_size)s; use a smaller tp."),
+            tp=plan.tp,
+            vocab_size=model.vocab_size,
         )
     if plan.pp > model.num_layers:
         raise PlanError(
-            f"pp={plan.pp} needs at least {plan.pp} layers, but this model has "
-            f"{model.num_layers}; use pp={model.num_layers} or less."
+            _(
+                "pp=%(pp)s needs at least %(pp)s layers, but this model has %(num_layers)s; use "
+                "pp=%(num_layers)s or less."
+            ),
+            pp=plan.pp,
+            num_layers=model.num_layers,
         )
 
 
@@ -94,7 +115,12 @@ def rank_share(model: ModelConfig, plan: ParallelPlan, rank: int) -> RankShare:
     """What global rank `rank` holds; raises PlanError when the plan does not fit the model."""
     check_plan(model, plan)
     if not 0 <= rank < plan.world_size:
-        raise PlanError(f"Plan {plan} has ranks 0 to {plan.world_size - 1}; there is no {rank}.")
+        raise PlanError(
+            _("Plan %(plan)s has ranks 0 to %(last)s; there is no %(rank)s."),
+            plan=str(plan),
+            last=plan.world_size - 1,
+            rank=rank,
+        )
     stage, tp_rank = plan.stage(rank), plan.tp_rank(rank)
     kv_heads = split_evenly(model.num_kv_heads, plan.tp)[tp_rank]
     units = split_evenly(-(-model.intermediate_size // MLP_UNIT), plan.tp)[tp_rank]

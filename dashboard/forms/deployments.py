@@ -6,6 +6,7 @@ from django import forms
 from django.utils.translation import gettext as _
 
 from dashboard.models import Deployment
+from dashboard.sentences import sentence_of
 from engine.config import BLOCK_SIZE, ModelConfig, ParallelPlan
 from engine.errors import ConfigError, PlanError
 from engine.shards import check_plan
@@ -25,6 +26,7 @@ class DeploymentForm(_DeploymentForm):
             "tp",
             "pp",
             "dtype",
+            "transport",
             "max_model_len",
             "max_batch_size",
             "kv_cache_tokens",
@@ -70,7 +72,7 @@ class DeploymentForm(_DeploymentForm):
         try:
             check_plan(shape, plan)
         except PlanError as error:
-            self.add_error("tp", str(error))
+            self.add_error("tp", str(sentence_of(error)))
 
     def _check_lengths(self, shape: ModelConfig, cleaned: dict[str, Any]) -> None:
         asked = cleaned["max_model_len"]
@@ -98,4 +100,4 @@ class DeploymentForm(_DeploymentForm):
         try:
             self.instance.engine_config  # noqa: B018
         except ConfigError as error:
-            self.add_error(None, str(error))
+            self.add_error(None, str(sentence_of(error)))

@@ -14,7 +14,7 @@ from dashboard.jobs.base import Again, Done, Outcome, StepFailed
 from dashboard.lifecycle.capacity import find_placement
 from dashboard.models import Job, Node
 from dashboard.placement import Placement, gigabytes
-from dashboard.sentences import Sentence
+from dashboard.sentences import Sentence, sentence_of
 from engine.checkpoint import open_checkpoint
 from engine.errors import EngineError
 from engine.shards import rank_shares
@@ -33,7 +33,7 @@ class CheckFile:
         try:
             checkpoint = open_checkpoint(Path(model.path))
         except EngineError as error:
-            raise StepFailed(str(error)) from error
+            raise StepFailed(sentence_of(error)) from error
         if checkpoint.size_bytes != model.size_bytes or checkpoint.config != model.shape:
             raise StepFailed(
                 Sentence(
@@ -57,7 +57,7 @@ class CheckPlan:
             config = job.deployment.engine_config
             shares = rank_shares(job.deployment.model.shape, config.plan)
         except EngineError as error:
-            raise StepFailed(str(error)) from error
+            raise StepFailed(sentence_of(error)) from error
         heads = " + ".join(str(share.kv_heads.size) for share in shares[: config.plan.tp])
         layers = " + ".join(str(share.layers.size) for share in shares[:: config.plan.tp])
         return Done(
@@ -90,7 +90,7 @@ class Place:
                 return Again(0.5, error.sentence)
             raise StepFailed(error.sentence) from error
         except EngineError as error:
-            raise StepFailed(str(error)) from error
+            raise StepFailed(sentence_of(error)) from error
         if away and _gathering(nodes.values(), placement):
             names = ", ".join(node.name for node in away)
             return Again(0.5, Sentence(_("Waiting a moment for %(nodes)s."), nodes=names))

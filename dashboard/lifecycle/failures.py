@@ -26,7 +26,7 @@ from dashboard.lifecycle.capacity import find_placement
 from dashboard.lifecycle.deployments import move, request_restart, say_why
 from dashboard.lifecycle.record import record
 from dashboard.models import Deployment, Event, Job, Replica
-from dashboard.sentences import Sentence
+from dashboard.sentences import Sentence, sentence_of
 from engine.errors import EngineError
 
 CRASHES_UNTIL_GIVING_UP = 5
@@ -116,7 +116,7 @@ def restart_if_possible(deployment: Deployment, reason: Sentence, delay: float =
     except PlacementError:
         return False
     except EngineError as error:
-        give_up(deployment, Sentence(str(error)))
+        give_up(deployment, sentence_of(error))
         return True
     request_restart(deployment, NOBODY, automatic=True, reason=reason, delay=delay)
     return True

@@ -96,7 +96,7 @@ def read_head(report: Report, replica: Replica) -> tuple[Fields, Cause | None]:
 
 
 def _head_failed(report: Report) -> Sentence:
-    detail = report.stats.detail if report.stats else ""
+    detail = Sentence.of(report.stats.detail) if report.stats else None
     return Sentence(
         _("The head on %(node)s gave up: %(detail)s"),
         node=report.node.name,
@@ -159,7 +159,9 @@ def exit_cause(name: Sentence, state: ProcessState) -> Cause:
         )
         return Cause(Fault.SIGNAL if -code in FROM_OUTSIDE else _own_end(state), sentence)
     if code is None:
-        sentence = Sentence(_("%(process)s: %(reason)s"), process=name, reason=state.reason)
+        sentence = Sentence(
+            _("%(process)s: %(reason)s"), process=name, reason=Sentence.of(state.reason)
+        )
     else:
         sentence = Sentence(
             _("%(process)s ended with exit code %(code)s. Its last words: %(words)s"),

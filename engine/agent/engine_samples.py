@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from engine.errors import gettext_noop
+from engine.errors import gettext_noop as _
 from engine.protocol.stats import EngineStats, RankStats
 from monitoring.samples import (
     COMMUNICATE_SECONDS,
@@ -44,8 +44,8 @@ def silent_samples(launch: str, reason: str) -> list[Sample]:
 
 def engine_samples(stats: EngineStats, stalled_for: float) -> list[Sample]:
     """`stalled_for`: seconds that work has been in hand without progress."""
-    idle = gettext_noop("Nothing was generated in the last second.")
-    quiet = gettext_noop("No request was answered in the last 30 s.")
+    idle = _("Nothing was generated in the last second.")
+    quiet = _("No request was answered in the last 30 s.")
     subject = f"launch:{stats.launch}"
 
     def value(metric: Metric, number: float | None, reason: str, kind: Kind = "measured") -> Sample:
@@ -57,7 +57,7 @@ def engine_samples(stats: EngineStats, stalled_for: float) -> list[Sample]:
         value(INTER_TOKEN_LATENCY, stats.itl_seconds, quiet),
         value(REQUESTS_RUNNING, stats.running, ""),
         value(REQUESTS_WAITING, stats.waiting, ""),
-        value(KV_USAGE, _kv_usage(stats), gettext_noop("The head has no KV cache yet."), "derived"),
+        value(KV_USAGE, _kv_usage(stats), _("The head has no KV cache yet."), "derived"),
         value(PROGRESS_AGE, stalled_for, "", "derived"),
         *_rank_samples(subject, stats.ranks),
     ]
@@ -72,9 +72,9 @@ def _kv_usage(stats: EngineStats) -> float | None:
 def _rank_samples(subject: str, ranks: Iterable[RankStats]) -> Iterable[Sample]:
     for rank in ranks:
         reason = (
-            gettext_noop("No step ran in the last second.")
+            _("No step ran in the last second.")
             if rank.connected
-            else gettext_noop("The rank is not connected to its head.")
+            else _("The rank is not connected to its head.")
         )
         own = f"{subject}:rank{rank.rank}"
         yield _sample(STEP_SECONDS, rank.step_seconds, own, reason)

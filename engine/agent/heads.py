@@ -10,7 +10,8 @@ import msgspec
 from engine.agent.process import EngineProcess
 from engine.agent.supervisor import Supervisor
 from engine.drivers.base import NoAnswer
-from engine.errors import gettext_noop
+from engine.errors import gettext_noop as _
+from engine.errors import said
 from engine.protocol.stats import EngineStats
 from engine.protocol.steps import Phase
 
@@ -26,7 +27,7 @@ class HeadView:
     def __init__(self, process: EngineProcess) -> None:
         self.process = process
         self.stats: EngineStats | None = None
-        self.silence = gettext_noop("The head has not answered yet.")
+        self.silence = _("The head has not answered yet.")
         """Why the last poll brought nothing; empty when it did."""
         self.asking = False
         self.due = 0.0
@@ -53,9 +54,9 @@ class HeadView:
         if self.stats is None:
             return None
         if self.silence and time.monotonic() - self._heard_at > SILENT_SECONDS:
-            return msgspec.structs.replace(self.stats, detail=self.silence)
+            return msgspec.structs.replace(self.stats, detail=said(self.silence))
         if self.stalled_for > self.process.driver.stall_seconds:
-            remark = gettext_noop("It has work but has made no progress for a while.")
+            remark = said(_("It has work but has made no progress for a while."))
             return msgspec.structs.replace(self.stats, detail=remark)
         return self.stats
 

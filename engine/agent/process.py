@@ -10,6 +10,8 @@ from engine.agent.logs import LogBuffer
 from engine.agent.reconcile import Life
 from engine.drivers import driver_named
 from engine.drivers.base import Driver, DriverError
+from engine.errors import Part, Said, said, system_words
+from engine.errors import gettext_noop as _
 from engine.protocol.agent import ProcessState, ProcessStatus
 from engine.protocol.launch import ProcessSpec
 
@@ -33,7 +35,7 @@ class EngineProcess:
         self._child: Child | None = None
         self._stopping = False
         self._exit_code: int | None = None
-        self._reason = ""
+        self._reason = Said()
 
     @property
     def life(self) -> Life:
@@ -71,7 +73,8 @@ class EngineProcess:
         try:
             self._child = Child.spawn(self.driver.command(self.spec))
         except (OSError, DriverError) as error:
-            self._end(None, f"It could not be started: {error}")
+            problem = error.said if isinstance(error, DriverError) else system_words(error)
+            self._end(None, said(_("It could not be started: %(problem)s"), problem=problem))
             return
         if self.spec.role == "rank":
             self.status = "running"
@@ -124,34 +127,33 @@ class EngineProcess:
         for line in lines:
             self.log.append(line.replace(self.spec.token, "***") if self.spec.token else line)
 
-    def _end(self, code: int | None, reason: str) -> None:
+    def _end(self, code: int | None, reason: Said) -> None:
         self.status, self._exit_code, self._reason = "exited", code, reason
         self.exited.set()
         self._changed()
 
 
-def exit_reason(code: int, asked: bool, last_line: str) -> str:
+def exit_reason(code: int, asked: bool, last_line: str) -> Said:
     """One sentence; the last log line is added where it is likely to be the cause."""
     if code < 0:
         return _killed(-code, asked, last_line)
     if asked:
-        return f"Stopped as asked (exit code {code})."
+        return said(_("Stopped as asked (exit code %(code)s)."), code=code)
     if code == 0:
-        return "It ended by itself (exit code 0)."
-    return _with_last_words(f"It exited with code {code}", last_line)
+        return said(_("It ended by itself (exit code 0)."))
+    if last_line:
+        return said(_("It exited with code %(code)s: %(words)s"), code=code, words=last_line)
+    return said(_("It exited with code %(code)s."), code=code)
 
 
-def _killed(number: int, asked: bool, last_line: str) -> str:
-    killed = f"killed by signal {number} ({signal_name(number)})"
+def _killed(number: int, asked: bool, last_line: str) -> Said:
+    parts: dict[str, Part] = {"number": number, "name": signal_name(number)}
     if asked:
-        return f"Stopped as asked: {killed}."
-    if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
-        return f"It was {killed}."
-    return _with_last_words(f"It was {killed}", last_line)
-
-
-def _with_last_words(sentence: str, last_line: str) -> str:
-    return f"{sentence}: {last_line}" if last_line else f"{sentence}."
+        return Said(_("Stopped as asked: killed by signal %(number)s (%(name)s)."), parts)
+    if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT) or not last_line:
+        return Said(_("It was killed by signal %(number)s (%(name)s)."), parts)
+    parts["words"] = last_line
+    return Said(_("It was killed by signal %(number)s (%(name)s): %(words)s"), parts)
 
 
 def signal_name(number: int) -> str:

@@ -13,7 +13,8 @@ from engine.checkpoint.header import ArrayPlace, Header, TensorInfo, Value, read
 from engine.checkpoint.schema import check_tensors, read_config
 from engine.checkpoint.tokenizer import TokenizerMetadata, read_tokenizer
 from engine.config import ModelConfig
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, system_words
+from engine.errors import gettext_noop as _
 
 _TOKENS = "tokenizer.ggml.tokens"
 
@@ -117,5 +118,6 @@ def _opened(path: Path) -> FileIO:
     try:
         return FileIO(path)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise CheckpointError(f"Cannot open {path}: {reason}.") from error
+        raise CheckpointError(
+            _("Cannot open %(path)s: %(reason)s."), path=str(path), reason=system_words(error)
+        ) from error

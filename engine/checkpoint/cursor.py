@@ -3,7 +3,8 @@
 import os
 import struct
 
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, Part, Said, said
+from engine.errors import gettext_noop as _
 
 _WINDOW = 256 * 1024
 _U32 = struct.Struct("<I")
@@ -30,26 +31,36 @@ class Cursor:
     def remaining(self) -> int:
         return self.size - self.offset
 
-    def fail(self, problem: str) -> CheckpointError:
-        return CheckpointError(f"{self.name}: {problem} (at byte {self.offset}).")
+    def fail(self, problem: str, /, **parts: Part) -> CheckpointError:
+        return CheckpointError(
+            _("%(file)s: %(problem)s (at byte %(offset)s)."),
+            file=self.name,
+            problem=Said(problem, parts),
+            offset=self.offset,
+        )
 
-    def u32(self, what: str) -> int:
+    def u32(self, what: Said) -> int:
         return int(_U32.unpack(self.take(4, what))[0])
 
-    def u64(self, what: str) -> int:
+    def u64(self, what: Said) -> int:
         return int(_U64.unpack(self.take(8, what))[0])
 
-    def text(self, what: str, limit: int) -> str:
+    def text(self, what: Said, limit: int) -> str:
         """A length-prefixed UTF-8 string of at most `limit` bytes."""
-        length = self.u64(f"the length of {what}")
+        length = self.u64(said(_("the length of %(what)s"), what=what))
         if length > limit:
-            raise self.fail(f"{what} claims to be {length} bytes long; the limit is {limit}")
+            raise self.fail(
+                _("%(what)s claims to be %(length)s bytes long; the limit is %(limit)s"),
+                what=what,
+                length=length,
+                limit=limit,
+            )
         try:
             return self.take(length, what).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise self.fail(f"{what} is not valid UTF-8") from error
+            raise self.fail(_("%(what)s is not valid UTF-8"), what=what) from error
 
-    def take(self, count: int, what: str) -> bytes:
+    def take(self, count: int, what: Said) -> bytes:
         self._require(count, what)
         if self._at + count > len(self._window):
             self._refill(count)
@@ -57,28 +68,38 @@ class Cursor:
         self._at += count
         return self._window[start : self._at]
 
-    def skip(self, count: int, what: str) -> None:
+    def skip(self, count: int, what: Said) -> None:
         self._require(count, what)
         self._at += count
 
-    def skip_strings(self, count: int, what: str) -> None:
+    def skip_strings(self, count: int, what: Said) -> None:
         """Step over `count` length-prefixed strings; only their lengths are looked at."""
         unpack = _U64.unpack_from
-        for _ in range(count):
+        for _index in range(count):
             if self._at + 8 > len(self._window):
                 self._require(8, what)
                 self._refill(8)
             self._at += 8 + unpack(self._window, self._at)[0]
             if self.remaining < 0:
-                raise self.truncated(f"{what} goes {-self.remaining} bytes too far")
+                raise self.truncated(
+                    _("%(what)s goes %(excess)s bytes too far"), what=what, excess=-self.remaining
+                )
 
-    def _require(self, count: int, what: str) -> None:
+    def _require(self, count: int, what: Said) -> None:
         if count > self.remaining:
-            raise self.truncated(f"{what} at byte {self.offset} needs {count} bytes")
+            raise self.truncated(
+                _("%(what)s at byte %(offset)s needs %(count)s bytes"),
+                what=what,
+                offset=self.offset,
+                count=count,
+            )
 
-    def truncated(self, need: str) -> CheckpointError:
+    def truncated(self, need: str, /, **parts: Part) -> CheckpointError:
         return CheckpointError(
-            f"{self.name} is truncated: {need}, but the file ends at byte {self.size}."
+            _("%(file)s is truncated: %(need)s, but the file ends at byte %(size)s."),
+            file=self.name,
+            need=Said(need, parts),
+            size=self.size,
         )
 
     def _refill(self, count: int) -> None:
@@ -86,4 +107,6 @@ class Cursor:
         self._at = 0
         self._window = os.pread(self._fd, max(count, _WINDOW), self._base)
         if len(self._window) < count:
-            raise CheckpointError(f"{self.name} became shorter while it was being read.")
+            raise CheckpointError(
+                _("%(file)s became shorter while it was being read."), file=self.name
+            )

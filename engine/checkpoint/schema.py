@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from engine.checkpoint.header import ArrayPlace, Header, Scalar, TensorInfo
 from engine.config import ModelConfig
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, Said, said
+from engine.errors import gettext_noop as _
 from engine.shards import RankShare
 
 SUPPORTED_ARCHITECTURES = ("llama",)
@@ -40,27 +41,34 @@ class Declared:
     def text(self, key: str, default: str | None = None) -> str:
         value = self.values.get(key, default)
         if not isinstance(value, str):
-            raise self._wrong(key, value, "a text")
+            raise self._wrong(key, value, said(_("a text")))
         return value
 
     def integer(self, key: str, default: int | None = None) -> int:
         value = self.values.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**31:
-            raise self._wrong(key, value, "a positive integer")
+            raise self._wrong(key, value, said(_("a positive integer")))
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
         value = self.values.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
-            raise self._wrong(key, value, "a positive number")
+            raise self._wrong(key, value, said(_("a positive number")))
         return float(value)
 
-    def _wrong(self, key: str, value: object, wanted: str) -> CheckpointError:
+    def _wrong(self, key: str, value: object, wanted: Said) -> CheckpointError:
         if value is None:
-            return CheckpointError(f"{self.name}: metadata {key!r} is missing.")
-        if isinstance(value, ArrayPlace):
-            value = "an array"
-        return CheckpointError(f"{self.name}: metadata {key!r} should be {wanted}, not {value!r}.")
+            return CheckpointError(
+                _("%(file)s: metadata %(key)r is missing."), file=self.name, key=key
+            )
+        found = said(_("an array")) if isinstance(value, ArrayPlace) else repr(value)
+        return CheckpointError(
+            _("%(file)s: metadata %(key)r should be %(wanted)s, not %(found)s."),
+            file=self.name,
+            key=key,
+            wanted=wanted,
+            found=found,
+        )
 
 
 def read_config(name: str, header: Header) -> ModelConfig:
@@ -69,8 +77,13 @@ def read_config(name: str, header: Header) -> ModelConfig:
     architecture = declared.text("general.architecture")
     if architecture not in SUPPORTED_ARCHITECTURES:
         raise CheckpointError(
-            f"{name}: architecture {architecture!r} is not supported; "
-            f"supported: {', '.join(SUPPORTED_ARCHITECTURES)}."
+            _(
+                "%(file)s: architecture %(architecture)r is not supported; supported: "
+                "%(supported)s."
+            ),
+            file=name,
+            architecture=architecture,
+            supported=", ".join(SUPPORTED_ARCHITECTURES),
         )
     prefix = architecture
     heads = declared.integer(f"{prefix}.attention.head_count")
@@ -104,23 +117,42 @@ def check_tensors(name: str, config: ModelConfig, tensors: Mapping[str, TensorIn
             if layer_tensor(layer, "attn_norm") not in tensors
         )
         raise CheckpointError(
-            f"{name}: {config.num_layers} layers are declared but the file holds only "
-            f"{len(tensors)} tensors; layer {missing} is missing."
+            _(
+                "%(file)s: %(num_layers)s layers are declared but the file holds only %(count)s "
+                "tensors; layer %(missing)s is missing."
+            ),
+            file=name,
+            num_layers=config.num_layers,
+            count=len(tensors),
+            missing=missing,
         )
     expected = expected_shapes(config)
     for tensor, shape in expected.items():
         if tensor not in tensors:
-            raise CheckpointError(f"{name}: tensor {tensor!r} is missing.")
+            raise CheckpointError(
+                _("%(file)s: tensor %(tensor)r is missing."), file=name, tensor=tensor
+            )
         if tensors[tensor].shape != shape:
             raise CheckpointError(
-                f"{name}: tensor {tensor!r} has shape {list(tensors[tensor].shape)}, "
-                f"but this model needs {list(shape)}."
+                _(
+                    "%(file)s: tensor %(tensor)r has shape %(shape)s, but this model needs "
+                    "%(wanted)s."
+                ),
+                file=name,
+                tensor=tensor,
+                shape=str(list(tensors[tensor].shape)),
+                wanted=str(list(shape)),
             )
     for tensor in tensors:
         if tensor not in expected:
             raise CheckpointError(
-                f"{name}: tensor {tensor!r} is not part of a {config.architecture} model as this "
-                "engine computes it; running without it would give wrong answers."
+                _(
+                    "%(file)s: tensor %(tensor)r is not part of a %(architecture)s model as this "
+                    "engine computes it; running without it would give wrong answers."
+                ),
+                file=name,
+                tensor=tensor,
+                architecture=config.architecture,
             )
 
 
@@ -172,14 +204,19 @@ def _vocabulary(name: str, header: Header) -> int:
     """Rows of the embedding; the tokenizer may know fewer tokens, never more."""
     embedding = header.tensors.get(EMBEDDING)
     if embedding is None:
-        raise CheckpointError(f"{name}: tensor {EMBEDDING!r} is missing.")
+        raise CheckpointError(
+            _("%(file)s: tensor %(tensor)r is missing."), file=name, tensor=EMBEDDING
+        )
     rows = embedding.shape[0]
     tokens = header.values.get("tokenizer.ggml.tokens")
     if not isinstance(tokens, ArrayPlace) or not tokens.count:
-        raise CheckpointError(f"{name}: the tokenizer's vocabulary is missing.")
+        raise CheckpointError(_("%(file)s: the tokenizer's vocabulary is missing."), file=name)
     if tokens.count > rows:
         raise CheckpointError(
-            f"{name}: the tokenizer has {tokens.count} tokens but the embedding only {rows} rows."
+            _("%(file)s: the tokenizer has %(count)s tokens but the embedding only %(rows)s rows."),
+            file=name,
+            count=tokens.count,
+            rows=rows,
         )
     return rows
 
@@ -188,20 +225,38 @@ def _refuse_unsupported(declared: Declared, prefix: str, config: ModelConfig) ->
     name, values = declared.name, declared.values
     scaling = declared.text(f"{prefix}.rope.scaling.type", "none")
     if scaling != "none":
-        raise CheckpointError(f"{name}: rotary scaling of type {scaling!r} is not supported.")
+        raise CheckpointError(
+            _("%(file)s: rotary scaling of type %(scaling)r is not supported."),
+            file=name,
+            scaling=scaling,
+        )
     if values.get(f"{prefix}.rope.scale_linear", 1.0) != 1.0:
-        raise CheckpointError(f"{name}: linearly scaled rotary positions are not supported.")
+        raise CheckpointError(
+            _("%(file)s: linearly scaled rotary positions are not supported."), file=name
+        )
     rotated = declared.integer(f"{prefix}.rope.dimension_count", config.head_dim)
     if rotated != config.head_dim or rotated % 2:
         raise CheckpointError(
-            f"{name}: rotary positions over {rotated} of {config.head_dim} dimensions are not "
-            "supported."
+            _(
+                "%(file)s: rotary positions over %(rotated)s of %(head_dim)s dimensions are not "
+                "supported."
+            ),
+            file=name,
+            rotated=rotated,
+            head_dim=config.head_dim,
         )
     if values.get(f"{prefix}.expert_count", 0) != 0:
-        raise CheckpointError(f"{name}: mixture-of-experts models are not supported yet.")
+        raise CheckpointError(
+            _("%(file)s: mixture-of-experts models are not supported yet."), file=name
+        )
     if values.get(f"{prefix}.attention.value_length", config.head_dim) != config.head_dim:
-        raise CheckpointError(f"{name}: values and keys of different width are not supported.")
+        raise CheckpointError(
+            _("%(file)s: values and keys of different width are not supported."), file=name
+        )
     if config.num_heads % config.num_kv_heads:
         raise CheckpointError(
-            f"{name}: {config.num_heads} heads cannot share {config.num_kv_heads} KV heads evenly."
+            _("%(file)s: %(num_heads)s heads cannot share %(num_kv_heads)s KV heads evenly."),
+            file=name,
+            num_heads=config.num_heads,
+            num_kv_heads=config.num_kv_heads,
         )

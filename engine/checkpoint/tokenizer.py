@@ -6,6 +6,7 @@ import msgspec
 
 from engine.checkpoint.header import Value
 from engine.errors import CheckpointError
+from engine.errors import gettext_noop as _
 
 
 class TokenizerMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +53,11 @@ def read_tokenizer(name: str, metadata: Mapping[str, Value]) -> TokenizerMetadat
     try:
         result = msgspec.convert(fields, TokenizerMetadata)
     except msgspec.ValidationError as error:
-        raise CheckpointError(f"{name}: the tokenizer's metadata is damaged: {error}.") from error
+        raise CheckpointError(
+            _("%(file)s: the tokenizer's metadata is damaged: %(error)s."),
+            file=name,
+            error=str(error),
+        ) from error
     _check(name, result)
     return result
 
@@ -61,9 +66,18 @@ def _check(name: str, tokenizer: TokenizerMetadata) -> None:
     count = len(tokenizer.tokens)
     if len(tokenizer.token_types) != count:
         raise CheckpointError(
-            f"{name}: {count} tokens but {len(tokenizer.token_types)} token types."
+            _("%(file)s: %(count)s tokens but %(types)s token types."),
+            file=name,
+            count=count,
+            types=len(tokenizer.token_types),
         )
     for key in ("bos_id", "eos_id", "eot_id", "unknown_id", "padding_id"):
         token = getattr(tokenizer, key)
         if token is not None and not 0 <= token < count:
-            raise CheckpointError(f"{name}: {key} {token} is not one of the {count} tokens.")
+            raise CheckpointError(
+                _("%(file)s: %(key)s %(token)s is not one of the %(count)s tokens."),
+                file=name,
+                key=key,
+                token=token,
+                count=count,
+            )

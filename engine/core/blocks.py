@@ -4,6 +4,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 
 from engine.errors import EngineError
+from engine.errors import gettext_noop as _
 
 
 class IntegrityError(EngineError):
@@ -58,7 +59,11 @@ class BlockPool:
     def allocate(self, count: int) -> list[int]:
         """Take `count` blocks, least recently used first. Caller checks `available`."""
         if count > self.available:
-            raise IntegrityError(f"{count} blocks wanted, only {self.available} are free.")
+            raise IntegrityError(
+                _("%(count)s blocks wanted, only %(free)s are free."),
+                count=count,
+                free=self.available,
+            )
         taken = [self._free.popitem(last=False)[0] for _ in range(count)]
         for block in taken:
             self._forget(block)
@@ -75,7 +80,7 @@ class BlockPool:
         """Drop one reference each. The tail is reused before the head, nameless blocks first."""
         for block in reversed(blocks):
             if self._references[block] < 1:
-                raise IntegrityError(f"Block {block} was released twice.")
+                raise IntegrityError(_("Block %(block)s was released twice."), block=block)
             self._references[block] -= 1
             if self._references[block] == 0:
                 self._free[block] = None
@@ -92,22 +97,40 @@ class BlockPool:
         held: Counter[int] = Counter()
         for table in tables:
             if len(set(table)) != len(table):
-                raise IntegrityError(f"A block table holds a block twice: {table}.")
+                raise IntegrityError(
+                    _("A block table holds a block twice: %(table)s."), table=str(list(table))
+                )
             held.update(table)
         for block in range(self.size):
             references = self._references[block]
             if references != held[block]:
                 raise IntegrityError(
-                    f"Block {block} counts {references} references; {held[block]} tables hold it."
+                    _(
+                        "Block %(block)s counts %(references)s references; %(tables)s tables hold "
+                        "it."
+                    ),
+                    block=block,
+                    references=references,
+                    tables=held[block],
                 )
             if (references == 0) != (block in self._free):
-                raise IntegrityError(f"Block {block} has {references} references, free list wrong.")
+                raise IntegrityError(
+                    _("Block %(block)s has %(references)s references, free list wrong."),
+                    block=block,
+                    references=references,
+                )
             name = self._names[block]
             if name is not None and self._by_name.get(name) != block:
-                raise IntegrityError(f"Block {block} has a name that points elsewhere.")
+                raise IntegrityError(
+                    _("Block %(block)s has a name that points elsewhere."), block=block
+                )
         named = sum(1 for name in self._names if name is not None)
         if named != len(self._by_name):
-            raise IntegrityError(f"{len(self._by_name)} names for {named} named blocks.")
+            raise IntegrityError(
+                _("%(names)s names for %(named)s named blocks."),
+                names=len(self._by_name),
+                named=named,
+            )
 
     def _forget(self, block: int) -> None:
         name = self._names[block]

@@ -17,6 +17,7 @@ from engine.core.prefix import chain
 from engine.core.request import Event, FinishReason, Request
 from engine.core.sequence import Sequence
 from engine.errors import ProtocolError, RequestError
+from engine.errors import gettext_noop as _
 from engine.protocol.steps import Result, Step
 
 MAX_PASSED = 16
@@ -121,10 +122,14 @@ class Scheduler:
     def apply(self, result: Result, now: float) -> list[Event]:
         """Take the oldest step's result; raises ProtocolError when it is not that step's."""
         if not self._flights or self._flights[0][0] != result.n:
-            raise ProtocolError(f"A result for step {result.n} arrived out of order.")
-        _, flown = self._flights.popleft()
+            raise ProtocolError(
+                _("A result for step %(step)s arrived out of order."), step=result.n
+            )
+        _n, flown = self._flights.popleft()
         if len(result.tokens) != sum(row.sample for row in flown):
-            raise ProtocolError(f"The result of step {result.n} has the wrong number of tokens.")
+            raise ProtocolError(
+                _("The result of step %(step)s has the wrong number of tokens."), step=result.n
+            )
         tokens = iter(result.tokens)
         failed = frozenset(result.failed)
         events: list[Event] = []

@@ -10,7 +10,7 @@ import msgspec
 
 import engine
 from engine.drivers.base import Command, NoAnswer
-from engine.errors import gettext_noop
+from engine.errors import gettext_noop as _
 from engine.protocol.launch import ProcessSpec, encode_spec
 from engine.protocol.stats import EngineStats
 
@@ -57,18 +57,16 @@ class EmbeddedDriver:
         try:
             async with http.get(url, headers=headers, timeout=ANSWER_TIMEOUT) as answer:
                 if answer.status != 200:
-                    raise NoAnswer(f"The head answered /stats with status {answer.status}.")
+                    raise NoAnswer(_("The head answers /stats with an error."))
                 stats = msgspec.json.decode(await answer.read(), type=EngineStats)
         except TimeoutError as error:
-            raise NoAnswer(
-                gettext_noop("The head took longer than 2 s to answer /stats.")
-            ) from error
+            raise NoAnswer(_("The head took longer than 2 s to answer /stats.")) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise NoAnswer(gettext_noop("The head does not answer.")) from error
+            raise NoAnswer(_("The head does not answer.")) from error
         except msgspec.MsgspecError as error:
-            raise NoAnswer(f"The head's /stats cannot be read: {error}.") from error
+            raise NoAnswer(_("The head's /stats cannot be read.")) from error
         if stats.launch != spec.launch:
-            raise NoAnswer(f"Another launch answers at {spec.http}.")
+            raise NoAnswer(_("Another launch answers at the head's address."))
         return stats
 
     def progress(self, stats: EngineStats) -> Hashable:

@@ -12,7 +12,8 @@ from engine.checkpoint import Checkpoint
 from engine.core.prefix import namespace
 from engine.core.request import Event, Request
 from engine.core.scheduler import Scheduler
-from engine.errors import ConfigError, EngineError, RequestError
+from engine.errors import ConfigError, EngineError, RequestError, Said
+from engine.errors import gettext_noop as _
 from engine.head.answer import Answer, Generation
 from engine.head.deadlines import Deadlines
 from engine.head.group import RankGroup
@@ -55,10 +56,15 @@ class HeadEngine:
         """Raises ConfigError or CheckpointError when this model cannot be served like this."""
         config, model = spec.config, checkpoint.config
         check_plan(model, config.plan)
-        if (config.max_model_len or 0) > model.context_length:
+        longest = config.max_model_len or 0
+        if longest > model.context_length:
             raise ConfigError(
-                f"max_model_len ({config.max_model_len}) is more than this model's context of "
-                f"{model.context_length} tokens."
+                _(
+                    "max_model_len (%(max_model_len)s) is more than this model's context of "
+                    "%(context_length)s tokens."
+                ),
+                max_model_len=longest,
+                context_length=model.context_length,
             )
         self.spec = spec
         self.tokenizer = TextTokenizer(checkpoint.tokenizer)
@@ -66,7 +72,7 @@ class HeadEngine:
         self.scheduler = Scheduler(config, model.context_length, epoch=EPOCH)
         self.meter = Meter()
         self.ready = asyncio.Event()
-        self._end = ""
+        self._end = Said()
         """Why the launch is over; empty while it is not."""
         self._deadlines = deadlines or Deadlines()
         self._namespace = namespace(spec.served_name, spec.revision)
@@ -86,9 +92,9 @@ class HeadEngine:
         return "loading" if self._group.complete else "starting"
 
     @property
-    def detail(self) -> str:
+    def detail(self) -> Said:
         """A sentence; empty when ready."""
-        return self._end or ("" if self.ready.is_set() else self._group.describe())
+        return self._end or (Said() if self.ready.is_set() else self._group.describe())
 
     @property
     def capacity(self) -> int:
@@ -107,18 +113,18 @@ class HeadEngine:
             asyncio.create_task(self._group.watch(), name="faults"),
         ]
         try:
-            done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            done, _pending = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 await task
         except EngineError as error:
-            self._finish(str(error))
+            self._finish(error.said)
             raise
         finally:
             for task in work:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
 
-    async def stop(self, reason: str) -> None:
+    async def stop(self, reason: Said) -> None:
         """End every open answer with `reason` and the ranks with it."""
         self._finish(reason)
         await self._group.close()
@@ -243,7 +249,7 @@ class HeadEngine:
             self._results.append(message)
             self._wake.set()
 
-    def _finish(self, reason: str) -> None:
+    def _finish(self, reason: Said) -> None:
         """No more requests; the open ones end with the first reason given."""
         self._end = self._end or reason
-        self._deliver(self.scheduler.end_all("error", self._end))
+        self._deliver(self.scheduler.end_all("error", str(self._end)))

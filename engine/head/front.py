@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
-from engine.errors import ConfigError
+from engine.errors import ConfigError, said, system_words
+from engine.errors import gettext_noop as _
 from engine.protocol.launch import Address
 
 CLOSING_SECONDS = 3
@@ -18,8 +19,10 @@ CLOSING_SECONDS = 3
 def cannot_listen(address: Address, error: OSError) -> ConfigError:
     """A sentence without the details Python adds to the system's own words."""
     resolving = isinstance(error, socket.gaierror) or error.errno is None
-    reason = error.strerror if resolving else os.strerror(error.errno or 0)
-    return ConfigError(f"Cannot listen on {address}: {reason}.")
+    words = system_words(error) if resolving else said(os.strerror(error.errno or 0))
+    return ConfigError(
+        _("Cannot listen on %(address)s: %(reason)s."), address=str(address), reason=words
+    )
 
 
 class _Server(uvicorn.Server):

@@ -4,11 +4,13 @@ import asyncio
 import hmac
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 
 import msgspec
 
-from engine.errors import DeadlineError, EngineError, ProtocolError, RankError
+from engine.errors import DeadlineError, EngineError, Part, ProtocolError, RankError, Said, said
+from engine.errors import gettext_noop as _
 from engine.head.deadlines import Deadlines
 from engine.head.peer import RankPeer
 from engine.protocol.framing import pack_frame, read_frame
@@ -20,6 +22,7 @@ from engine.protocol.steps import (
     Hello,
     Join,
     Meeting,
+    Phase,
     Ready,
     Result,
     Shutdown,
@@ -32,6 +35,16 @@ from engine.protocol.steps import (
 )
 
 log = logging.getLogger(__name__)
+
+PHASES: Mapping[Phase, str] = {
+    "starting": _("starting"),
+    "meeting": _("meeting the others"),
+    "loading": _("loading"),
+    "warming": _("warming up"),
+    "ready": _("ready"),
+    "idle": _("idle"),
+    "step": _("computing a step"),
+}
 
 MAX_GREETING = 4096
 """Bytes a stranger may send."""
@@ -66,12 +79,15 @@ class RankGroup:
         """Whether every rank has said Hello."""
         return all(peer.connected for peer in self.peers)
 
-    def describe(self) -> str:
+    def describe(self) -> Said:
         """How far the start is, as a sentence."""
         if not self.complete:
-            return f"Waiting for {self._names(lambda peer: not peer.connected).lower()}."
+            away = [peer.rank for peer in self.peers if not peer.connected]
+            return said(_("Waiting for %(ranks)s."), ranks=name_ranks(away))
         states = [describe_progress(peer) for peer in self.peers if peer.ready is None]
-        return f"{'; '.join(states)}." if states else "Every rank is ready."
+        if not states:
+            return said(_("Every rank is ready."))
+        return said(_("%(progress)s."), progress=reduce(_both, states))
 
     async def listen(self) -> Address:
         """Open the control port; raises OSError when it is taken."""
@@ -85,13 +101,15 @@ class RankGroup:
         await self._wait(
             lambda: self.complete,
             self._deadlines.assembling,
-            lambda: f"{self._names(lambda p: not p.connected)} did not connect",
+            self._nobody,
         )
         self.broadcast(Welcome(epoch))
         await self._wait(
             lambda: self._meeting is not None,
             self._deadlines.meeting,
-            lambda: "Rank 0 did not open the rendezvous store",
+            lambda seconds: DeadlineError(
+                _("Rank 0 did not open the rendezvous store within %(seconds)s s."), seconds=seconds
+            ),
         )
         assert self._meeting is not None
         self.broadcast(Join(self._meeting.host, self._meeting.port))
@@ -130,18 +148,20 @@ class RankGroup:
             left = slowest.progressed_at + limit - time.monotonic()
             if left <= 0:
                 raise DeadlineError(
-                    f"{describe_progress(slowest)}, and made no progress for {limit:g} s."
+                    _("%(progress)s, and made no progress for %(limit)s s."),
+                    progress=describe_progress(slowest),
+                    limit=f"{limit:g}",
                 )
             await self._change(left)
 
     async def _wait(
-        self, condition: Callable[[], bool], seconds: float, failure: Callable[[], str]
+        self, condition: Callable[[], bool], seconds: float, failure: Callable[[str], DeadlineError]
     ) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             left = deadline - time.monotonic()
             if left <= 0:
-                raise DeadlineError(f"{failure()} within {seconds:g} s.")
+                raise failure(f"{seconds:g}")
             await self._change(left)
 
     async def _change(self, seconds: float) -> None:
@@ -152,9 +172,13 @@ class RankGroup:
         except TimeoutError:
             return
 
-    def _names(self, which: Callable[[RankPeer], bool]) -> str:
-        ranks = [str(peer.rank) for peer in self.peers if which(peer)]
-        return f"Rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks)}"
+    def _nobody(self, seconds: str) -> DeadlineError:
+        away = [peer.rank for peer in self.peers if not peer.connected]
+        return DeadlineError(
+            _("No connection within %(seconds)s s from %(ranks)s."),
+            seconds=seconds,
+            ranks=name_ranks(away),
+        )
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -168,11 +192,14 @@ class RankGroup:
             while True:
                 self._hear(peer, decode_from_rank(await read_frame(reader)))
         except (asyncio.IncompleteReadError, OSError):
-            gone = f"Rank {peer.rank} has gone: its connection closed {self._when(peer)}."
-            self._note(self._gone, peer, RankError(gone))
+            self._note(self._gone, peer, self._lost(peer))
         except (ProtocolError, msgspec.MsgspecError) as error:
-            garbled = f"Rank {peer.rank} sent a message that cannot be read: {error}"
-            self._note(self._complaints, peer, RankError(garbled))
+            garbled = RankError(
+                _("Rank %(rank)s sent a message that cannot be read: %(error)s"),
+                rank=peer.rank,
+                error=str(error),
+            )
+            self._note(self._complaints, peer, garbled)
         finally:
             peer.disconnect()
 
@@ -213,7 +240,9 @@ class RankGroup:
             case Ready():
                 log.info("%s", describe_ready(peer.rank, message))
             case Failed():
-                error = RankError(f"Rank {peer.rank} failed: {message.reason}")
+                error = RankError(
+                    _("Rank %(rank)s failed: %(reason)s"), rank=peer.rank, reason=message.reason
+                )
                 self._note(self._complaints, peer, error)
         self._changed.set()
 
@@ -228,16 +257,45 @@ class RankGroup:
         if not self._fault.done() and not self._closing:
             self._fault.set_result([*silent, *self._complaints.values()][0])
 
-    def _when(self, peer: RankPeer) -> str:
+    def _lost(self, peer: RankPeer) -> RankError:
         if peer.ready is None:
-            return f"while it was {peer.phase}"
-        return f"during step {peer.step}" if peer.phase == "step" else "while it was idle"
+            return RankError(
+                _("Rank %(rank)s has gone: its connection closed while it was %(phase)s."),
+                rank=peer.rank,
+                phase=said(PHASES[peer.phase]),
+            )
+        if peer.phase == "step":
+            return RankError(
+                _("Rank %(rank)s has gone: its connection closed during step %(step)s."),
+                rank=peer.rank,
+                step=peer.step,
+            )
+        return RankError(
+            _("Rank %(rank)s has gone: its connection closed while it was idle."), rank=peer.rank
+        )
 
 
-def describe_progress(peer: RankPeer) -> str:
+def name_ranks(ranks: Sequence[int]) -> Said:
+    if len(ranks) == 1:
+        return said(_("rank %(rank)s"), rank=ranks[0])
+    return said(_("ranks %(ranks)s"), ranks=", ".join(map(str, ranks)))
+
+
+def describe_progress(peer: RankPeer) -> Said:
     """E.g. `Rank 1 is loading, 40 %: layer 12`."""
-    share = "" if peer.progress is None else f", {peer.progress:.0%}"
-    return f"Rank {peer.rank} is {peer.phase}{share}{': ' if peer.detail else ''}{peer.detail}"
+    parts: dict[str, Part] = {"rank": peer.rank, "phase": said(PHASES[peer.phase])}
+    if peer.progress is None:
+        state = Said(_("Rank %(rank)s is %(phase)s"), parts)
+    else:
+        parts["percent"] = round(100 * peer.progress)
+        state = Said(_("Rank %(rank)s is %(phase)s, %(percent)s %%"), parts)
+    if not peer.detail:
+        return state
+    return said(_("%(state)s: %(detail)s"), state=state, detail=said(peer.detail))
+
+
+def _both(one: Said, other: Said) -> Said:
+    return said(_("%(one)s; %(other)s"), one=one, other=other)
 
 
 def describe_ready(rank: int, ready: Ready) -> str:

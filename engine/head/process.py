@@ -9,7 +9,8 @@ import threading
 from typing import Any
 
 from engine.checkpoint import open_checkpoint
-from engine.errors import EngineError
+from engine.errors import EngineError, said
+from engine.errors import gettext_noop as _
 from engine.head.api.app import build_app
 from engine.head.deadlines import Deadlines
 from engine.head.engine import HeadEngine
@@ -41,7 +42,7 @@ async def run_head(spec: ProcessSpec, deadlines: Deadlines | None = None) -> int
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        await engine.stop("The engine is being stopped.")
+        await engine.stop(said(_("The engine is being stopped.")))
         await front.stop()
 
 

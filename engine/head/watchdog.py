@@ -4,9 +4,10 @@ import asyncio
 import time
 from collections.abc import Iterable
 
-from engine.errors import DeadlineError
+from engine.errors import DeadlineError, Said
+from engine.errors import gettext_noop as _
 from engine.head.deadlines import Deadlines
-from engine.head.group import RankGroup
+from engine.head.group import RankGroup, name_ranks
 from engine.head.pace import Pace
 from engine.head.peer import RankPeer
 from engine.protocol.steps import Ping, Step
@@ -68,11 +69,13 @@ class Watchdog:
         oldest.age += spent
         if oldest.age > self._pace.limit(oldest.tokens):
             raise DeadlineError(
-                f"{self._suspects(oldest)} stopped answering during step {oldest.n} "
-                f"({oldest.age:.1f} s)."
+                _("No answer from %(ranks)s during step %(step)s (%(seconds)s s)."),
+                ranks=self._suspects(oldest),
+                step=oldest.n,
+                seconds=round(oldest.age, 1),
             )
 
-    def _suspects(self, flight: _Flight) -> str:
+    def _suspects(self, flight: _Flight) -> Said:
         """Ranks that do not even answer pings; when all do, all that have not ended the step.
 
         In a collective the others wait for the one that stopped, and are not to blame.
@@ -80,8 +83,7 @@ class Watchdog:
         now = time.monotonic()
         late = [peer for peer in self._group.peers if peer.rank in flight.ranks]
         mute = [peer for peer in late if now - (peer.heard_at or 0) > 2 * self._deadlines.ping]
-        ranks = [str(peer.rank) for peer in mute or late]
-        return f"Rank{'s' if len(ranks) > 1 else ''} {' and '.join(ranks)}"
+        return name_ranks([peer.rank for peer in mute or late])
 
     def _check_idle(self) -> None:
         now = time.monotonic()
@@ -89,5 +91,7 @@ class Watchdog:
             silence = now - (peer.heard_at or now)
             if peer.ready is not None and silence > self._deadlines.silence:
                 raise DeadlineError(
-                    f"Rank {peer.rank} stopped answering while it was idle ({silence:.1f} s)."
+                    _("Rank %(rank)s stopped answering while it was idle (%(seconds)s s)."),
+                    rank=peer.rank,
+                    seconds=round(silence, 1),
                 )

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from engine.errors import CheckpointError
+from engine.errors import gettext_noop as _
 
 
 def dequantize(name: str, raw: Tensor) -> Tensor:
     """float32 weights of `raw`, uint8 of shape (blocks, block bytes); returns (blocks, weights)."""
     decode = _DECODERS.get(name)
     if decode is None:
-        raise CheckpointError(f"Weights stored as {name} cannot be read.")
+        raise CheckpointError(_("Weights stored as %(format)s cannot be read."), format=name)
     return decode(raw)
 
 

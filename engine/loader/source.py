@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from engine.checkpoint import Checkpoint, TensorInfo
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, system_words
+from engine.errors import gettext_noop as _
 from engine.loader.dequantize import dequantize
 from engine.shards import Span
 
@@ -39,7 +40,11 @@ class WeightSource:
         try:
             self._fd = os.open(self._path, os.O_RDONLY)
         except OSError as error:
-            raise CheckpointError(f"Cannot open {self._path}: {error.strerror}.") from error
+            raise CheckpointError(
+                _("Cannot open %(path)s: %(reason)s."),
+                path=str(self._path),
+                reason=system_words(error),
+            ) from error
         self._buffer = bytearray(CHUNK_BYTES)
         return self
 
@@ -77,20 +82,27 @@ class WeightSource:
         """Raise CheckpointError when the model left a tensor of its share unread."""
         if self._unread:
             raise CheckpointError(
-                f"{self._name}: tensor {min(self._unread)!r} belongs to this rank but was not used."
+                _("%(file)s: tensor %(tensor)r belongs to this rank but was not used."),
+                file=self._name,
+                tensor=min(self._unread),
             )
 
     def _claim(self, name: str, dimensions: int) -> TensorInfo:
         if name not in self._unread:
             raise CheckpointError(
-                f"{self._name}: tensor {name!r} was asked for twice or is not this rank's."
+                _("%(file)s: tensor %(tensor)r was asked for twice or is not this rank's."),
+                file=self._name,
+                tensor=name,
             )
         self._unread.remove(name)
         self._progress(1 - len(self._unread) / self._count, name)
         info = self._tensors[name]
         if len(info.shape) != dimensions:
             raise CheckpointError(
-                f"{self._name}: tensor {name!r} has {len(info.shape)} dimensions."
+                _("%(file)s: tensor %(tensor)r has %(dimensions)s dimensions."),
+                file=self._name,
+                tensor=name,
+                dimensions=len(info.shape),
             )
         return info
 
@@ -129,7 +141,9 @@ class WeightSource:
             count = os.preadv(self._fd, [view], offset)
             if not count:
                 raise CheckpointError(
-                    f"{self._name} became shorter while tensor {name!r} was being read."
+                    _("%(file)s became shorter while tensor %(tensor)r was being read."),
+                    file=self._name,
+                    tensor=name,
                 )
             view = view[count:]
             offset += count

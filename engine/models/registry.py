@@ -6,6 +6,7 @@ from engine.checkpoint import Checkpoint
 from engine.checkpoint.schema import rank_tensors
 from engine.config import EngineConfig, ModelConfig, ParallelPlan
 from engine.errors import CheckpointError
+from engine.errors import gettext_noop as _
 from engine.kernels import LinearFactory
 from engine.loader import Progress, WeightSource
 from engine.models.decoder import Decoder
@@ -42,7 +43,11 @@ def load_decoder(
     model = checkpoint.config
     builder = BUILDERS.get(model.architecture)
     if builder is None:
-        raise CheckpointError(f"{checkpoint.path.name}: no builder for {model.architecture!r}.")
+        raise CheckpointError(
+            _("%(file)s: no builder for %(architecture)r."),
+            file=checkpoint.path.name,
+            architecture=model.architecture,
+        )
     with WeightSource(checkpoint, rank_tensors(model, share), progress) as source:
         decoder = builder(model, config.plan, share, source, linear, mesh, config.num_kv_blocks)
         source.finish()

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch._C._distributed_c10d import Store
 
 from engine.errors import RankError
+from engine.errors import gettext_noop as _
 
 _HELLO = struct.Struct(">I32s")
 _CONNECT_SECONDS = 10.0
@@ -87,7 +88,9 @@ class TcpLinks:
         except BlockingIOError:
             pass
         except OSError as error:
-            raise RankError(f"Lost the connection to peer {peer} of the group.") from error
+            raise RankError(
+                _("Lost the connection to peer %(peer)s of the group."), peer=peer
+            ) from error
 
     def _wait(self, sends: dict[int, memoryview], receives: dict[int, memoryview]) -> None:
         poll = select.poll()
@@ -97,7 +100,11 @@ class TcpLinks:
             poll.register(self._sockets[peer], wanted)
         if not poll.poll(self._seconds * 1000):
             silent = min(receives.keys() | sends.keys())
-            raise RankError(f"Peer {silent} of the group was silent for {self._seconds:.0f} s.")
+            raise RankError(
+                _("Peer %(silent)s of the group was silent for %(seconds)s s."),
+                silent=silent,
+                seconds=round(self._seconds),
+            )
 
 
 def _bytes(tensor: Tensor) -> memoryview:
@@ -132,7 +139,9 @@ def _accept_higher(
         try:
             sock, _ = listener.accept()
         except TimeoutError as error:
-            raise RankError(f"A peer did not connect within {seconds:.0f} s.") from error
+            raise RankError(
+                _("A peer did not connect within %(seconds)s s."), seconds=round(seconds)
+            ) from error
         peer = _identify(sock, rank, token)
         if peer is None or peer in sockets or not rank < peer < size:
             sock.close()

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from engine.errors import Said
 from engine.protocol.launch import ProcessSpec, Role
 from engine.protocol.stats import EngineStats
 from monitoring.samples import Sample
@@ -52,7 +53,7 @@ class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
     """Negative: killed by that signal."""
     asked: bool = False
     """It ends, or ended, because the desired state no longer has it."""
-    reason: str = ""
+    reason: Said = Said()
     """Why it exited, as a sentence, with the last words of its log when there are any."""
     started_at: float = 0.0
     """Unix seconds."""

@@ -8,6 +8,7 @@ import socket
 import struct
 
 from engine.errors import ProtocolError
+from engine.errors import gettext_noop as _
 
 MAX_FRAME = 64 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
@@ -16,7 +17,9 @@ _LENGTH = struct.Struct(">I")
 def pack_frame(payload: bytes) -> bytes:
     if len(payload) > MAX_FRAME:
         raise ProtocolError(
-            f"A message of {len(payload)} bytes exceeds the {MAX_FRAME} byte limit."
+            _("A message of %(size)s bytes exceeds the %(limit)s byte limit."),
+            size=len(payload),
+            limit=MAX_FRAME,
         )
     return _LENGTH.pack(len(payload)) + payload
 
@@ -35,7 +38,9 @@ def recv_frame(sock: socket.socket) -> bytes:
 def _checked_length(header: bytes, limit: int = MAX_FRAME) -> int:
     (length,) = _LENGTH.unpack(header)
     if length > limit:
-        raise ProtocolError(f"A peer announced a message of {length} bytes; refused.")
+        raise ProtocolError(
+            _("A peer announced a message of %(length)s bytes; refused."), length=length
+        )
     return int(length)
 
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from engine.errors import Said
 from engine.protocol.steps import Phase
 
 HeadStatus = Literal["starting", "loading", "ready", "failed"]
@@ -17,6 +18,7 @@ class RankStats(msgspec.Struct, frozen=True, kw_only=True):
     progress: float | None = None
     """0..1 while loading."""
     detail: str = ""
+    """A fixed sentence that can be translated, or a name."""
     step: int = -1
     """Last step begun; -1 before the first."""
     last_seen_seconds: float | None = None
@@ -39,7 +41,7 @@ class EngineStats(msgspec.Struct, frozen=True, kw_only=True):
 
     launch: str
     status: HeadStatus
-    detail: str = ""
+    detail: Said = Said()
     ranks: list[RankStats] = []
     running: int = 0
     waiting: int = 0

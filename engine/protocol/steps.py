@@ -19,6 +19,8 @@ from typing import Literal
 
 import msgspec
 
+from engine.errors import Said
+
 PROTOCOL_VERSION = 1
 
 Phase = Literal["starting", "meeting", "loading", "warming", "ready", "idle", "step"]
@@ -126,7 +128,7 @@ class StepDone(msgspec.Struct, frozen=True, tag="done"):
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    reason: str
+    reason: Said
 
 
 class Ping(msgspec.Struct, frozen=True, tag="ping"):

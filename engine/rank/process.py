@@ -9,7 +9,8 @@ import torch
 from torch._C._distributed_c10d import Store
 
 from engine.checkpoint import Checkpoint, open_checkpoint
-from engine.errors import EngineError, ProtocolError, RankError
+from engine.errors import EngineError, ProtocolError, RankError, Said, said
+from engine.errors import gettext_noop as _
 from engine.kernels import choose_linear
 from engine.models import Decoder, load_decoder
 from engine.parallel import Mesh, build_mesh, join_store, open_store
@@ -45,22 +46,22 @@ def run_rank(spec: ProcessSpec) -> int:
         _Rank(spec, session).live()
     except (EngineError, RuntimeError, OSError, MemoryError) as error:
         reason = _sentence(error)
-        say(reason)
+        say(str(reason))
         if session is not None:
             _tell(session, reason)
         return 1
 
 
-def _sentence(error: BaseException) -> str:
+def _sentence(error: BaseException) -> Said:
     if isinstance(error, EngineError):
-        return str(error)
+        return error.said
     if isinstance(error, MemoryError):
-        return "This rank ran out of memory."
+        return said(_("This rank ran out of memory."))
     first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return f"This rank failed: {first}"
+    return said(_("This rank failed: %(reason)s"), reason=said(first))
 
 
-def _tell(session: Session, reason: str) -> None:
+def _tell(session: Session, reason: Said) -> None:
     try:
         session.send(Failed(reason))
     except OSError as error:
@@ -70,7 +71,7 @@ def _tell(session: Session, reason: str) -> None:
 class _Rank:
     def __init__(self, spec: ProcessSpec, session: Session) -> None:
         if spec.rank is None:
-            raise RankError("A rank needs its number.")
+            raise RankError(_("A rank needs its number."))
         self.spec = spec
         self.session = session
         self.rank: int = spec.rank
@@ -113,7 +114,7 @@ class _Rank:
         return join_store(join.host, join.port, timeout)
 
     def _build_mesh(self, store: Store) -> Mesh:
-        self.session.send(Progress("meeting", None, "Connecting to the other ranks"))
+        self.session.send(Progress("meeting", None, _("Connecting to the other ranks")))
         spec = self.spec
         mesh = build_mesh(spec.config, self.rank, spec.host, spec.token, store)
         if self.plan.world_size > 1:
@@ -143,7 +144,7 @@ class _Rank:
 
     def _warm_up(self, runner: Runner) -> None:
         self.session.phase = "warming"
-        self.session.send(Progress("warming", None, "First pass through every layer"))
+        self.session.send(Progress("warming", None, _("First pass through every layer")))
         runner.warm_up()
 
     def _report_ready(self, decoder: Decoder, share: RankShare, mesh: Mesh) -> None:
@@ -166,7 +167,9 @@ class _Rank:
 
     def _serve(self, runner: Runner, message: object, share: RankShare) -> None:
         if not isinstance(message, Step):
-            raise ProtocolError(f"The head sent {type(message).__name__} where a step was due.")
+            raise ProtocolError(
+                _("The head sent %(kind)s where a step was due."), kind=type(message).__name__
+            )
         self.session.step, self.session.phase = message.n, "step"
         outcome = runner.run(message)
         self.session.phase = "idle"

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from engine.errors import DeadlineError, EngineError, ProtocolError
+from engine.errors import DeadlineError, EngineError, ProtocolError, system_words
+from engine.errors import gettext_noop as _
 from engine.protocol.framing import pack_frame, recv_frame
 from engine.protocol.launch import Address
 from engine.protocol.steps import (
@@ -56,11 +57,15 @@ class Session:
             message = self._inbox.get(timeout=seconds)
         except queue.Empty as error:
             raise DeadlineError(
-                f"The head did not send {kind.__name__} within {seconds:.0f} s."
+                _("The head did not send %(wanted)s within %(seconds)s s."),
+                wanted=kind.__name__,
+                seconds=round(seconds),
             ) from error
         if not isinstance(message, kind):
             raise ProtocolError(
-                f"The head sent {type(message).__name__} where {kind.__name__} was due."
+                _("The head sent %(kind)s where %(wanted)s was due."),
+                kind=type(message).__name__,
+                wanted=kind.__name__,
             )
         return message
 
@@ -97,8 +102,14 @@ def connect(control: Address, host: str, seconds: float = CONNECT_SECONDS) -> Se
         except OSError as error:
             if time.monotonic() > deadline:
                 raise DeadlineError(
-                    f"The head at {control} did not answer from {host} within {seconds:.0f} s: "
-                    f"{error.strerror or error}."
+                    _(
+                        "The head at %(control)s did not answer from %(host)s within %(seconds)s "
+                        "s: %(reason)s."
+                    ),
+                    control=str(control),
+                    host=host,
+                    seconds=round(seconds),
+                    reason=system_words(error),
                 ) from error
             time.sleep(RETRY_SECONDS)
     sock.settimeout(None)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from engine.config import BLOCK_SIZE
 from engine.errors import ProtocolError
+from engine.errors import gettext_noop as _
 from engine.protocol.steps import Row, Sampling, Step, step_digest
 
 
@@ -30,16 +31,30 @@ class Mirror:
         """Update the sequences; returns the blocks that this step hands out to be written."""
         if (step.epoch, step.n) != (self._epoch, self.last + 1):
             raise ProtocolError(
-                f"Step {step.n} of epoch {step.epoch} arrived where step {self.last + 1} of epoch "
-                f"{self._epoch} was due."
+                _(
+                    "Step %(step)s of epoch %(epoch)s arrived where step %(due)s of epoch "
+                    "%(due_epoch)s was due."
+                ),
+                step=step.n,
+                epoch=step.epoch,
+                due=self.last + 1,
+                due_epoch=self._epoch,
             )
         for seq in step.released:
             if self.sequences.pop(seq, None) is None:
-                raise ProtocolError(f"Step {step.n} releases sequence {seq}, which is unknown.")
+                raise ProtocolError(
+                    _("Step %(step)s releases sequence %(seq)s, which is unknown."),
+                    step=step.n,
+                    seq=seq,
+                )
         if sum(len(row.tokens) for row in step.rows) > self._token_limit:
-            raise ProtocolError(f"Step {step.n} exceeds the budget of {self._token_limit} tokens.")
+            raise ProtocolError(
+                _("Step %(step)s exceeds the budget of %(limit)s tokens."),
+                step=step.n,
+                limit=self._token_limit,
+            )
         if len({row.seq for row in step.rows}) != len(step.rows):
-            raise ProtocolError(f"Step {step.n} names a sequence twice.")
+            raise ProtocolError(_("Step %(step)s names a sequence twice."), step=step.n)
         fresh = [block for row in step.rows for block in self._apply_row(step.n, row)]
         self._check_digest(step)
         self.last = step.n
@@ -48,15 +63,28 @@ class Mirror:
     def _apply_row(self, n: int, row: Row) -> list[int]:
         if row.admit is not None:
             if row.seq in self.sequences:
-                raise ProtocolError(f"Step {n} admits sequence {row.seq} a second time.")
+                raise ProtocolError(
+                    _("Step %(step)s admits sequence %(seq)s a second time."), step=n, seq=row.seq
+                )
             self.sequences[row.seq] = Sequence(row.admit, row.start)
         sequence = self.sequences.get(row.seq)
         if sequence is None:
-            raise ProtocolError(f"Step {n} continues sequence {row.seq}, which is unknown.")
+            raise ProtocolError(
+                _("Step %(step)s continues sequence %(seq)s, which is unknown."),
+                step=n,
+                seq=row.seq,
+            )
         if row.start != sequence.computed or not row.tokens:
             raise ProtocolError(
-                f"Step {n} continues sequence {row.seq} at {row.start} with {len(row.tokens)} "
-                f"tokens, but {sequence.computed} are computed."
+                _(
+                    "Step %(step)s continues sequence %(seq)s at %(start)s with %(count)s tokens, "
+                    "but %(computed)s are computed."
+                ),
+                step=n,
+                seq=row.seq,
+                start=row.start,
+                count=len(row.tokens),
+                computed=sequence.computed,
             )
         held = len(sequence.blocks)
         sequence.blocks += row.new_blocks
@@ -69,13 +97,23 @@ class Mirror:
     def _check_row(self, n: int, row: Row, sequence: Sequence) -> None:
         if sequence.computed > len(sequence.blocks) * BLOCK_SIZE:
             raise ProtocolError(
-                f"Step {n} gives sequence {row.seq} {len(sequence.blocks)} blocks for "
-                f"{sequence.computed} tokens."
+                _(
+                    "Step %(step)s gives sequence %(seq)s %(blocks)s blocks for %(computed)s "
+                    "tokens."
+                ),
+                step=n,
+                seq=row.seq,
+                blocks=len(sequence.blocks),
+                computed=sequence.computed,
             )
         if not all(0 <= block < self._num_blocks for block in row.new_blocks):
-            raise ProtocolError(f"Step {n} hands out a block beyond the {self._num_blocks}.")
+            raise ProtocolError(
+                _("Step %(step)s hands out a block beyond the %(limit)s."),
+                step=n,
+                limit=self._num_blocks,
+            )
         if not all(0 <= token < self._vocab_size for token in row.tokens):
-            raise ProtocolError(f"Step {n} holds a token outside the vocabulary.")
+            raise ProtocolError(_("Step %(step)s holds a token outside the vocabulary."), step=n)
 
     def _check_digest(self, step: Step) -> None:
         mirrors = [
@@ -83,4 +121,6 @@ class Mirror:
             for row in step.rows
         ]
         if step_digest(step.epoch, step.n, mirrors) != step.digest:
-            raise ProtocolError(f"Step {step.n}: this rank's sequences differ from the head's.")
+            raise ProtocolError(
+                _("Step %(step)s: this rank's sequences differ from the head's."), step=step.n
+            )

@@ -13,6 +13,7 @@ from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from engine.errors import CheckpointError, RequestError
+from engine.errors import gettext_noop as _
 
 MAX_SOURCE = 256 * 1024
 MAX_OUTPUT = 4 * 1024 * 1024
@@ -63,11 +64,16 @@ class ChatTemplate:
     def __init__(self, source: str, *, bos_token: str = "", eos_token: str = "") -> None:
         """Raises CheckpointError when the template cannot be compiled."""
         if len(source) > MAX_SOURCE:
-            raise CheckpointError(f"The chat template is longer than {MAX_SOURCE} characters.")
+            raise CheckpointError(
+                _("The chat template is longer than %(limit)s characters."),
+                limit=MAX_SOURCE,
+            )
         try:
             self._template = _environment().from_string(source)
         except TemplateError as error:
-            raise CheckpointError(f"The chat template cannot be read: {error}.") from error
+            raise CheckpointError(
+                _("The chat template cannot be read: %(error)s."), error=str(error)
+            ) from error
         self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
 
     def render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:

@@ -11,6 +11,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from engine.checkpoint import TokenizerMetadata
 from engine.errors import CheckpointError, RequestError
+from engine.errors import gettext_noop as _
 from engine.text.alphabet import spelled_bytes
 
 CONTROL, USER_DEFINED = 3, 4
@@ -50,12 +51,14 @@ class TextTokenizer:
     def __init__(self, metadata: TokenizerMetadata) -> None:
         if metadata.model != "gpt2":
             raise CheckpointError(
-                f"The tokenizer model {metadata.model!r} is not supported, only byte-level BPE is."
+                _("The tokenizer model %(model)r is not supported, only byte-level BPE is."),
+                model=metadata.model,
             )
         if metadata.pre not in PRE_TOKENIZERS:
             raise CheckpointError(
-                f"The pre-tokenizer {metadata.pre!r} is not supported; "
-                f"known are {', '.join(sorted(PRE_TOKENIZERS))}."
+                _("The pre-tokenizer %(pre)r is not supported; known are %(known)s."),
+                pre=metadata.pre,
+                known=", ".join(sorted(PRE_TOKENIZERS)),
             )
         self.metadata = metadata
         self.size = len(metadata.tokens)
@@ -152,13 +155,15 @@ def _build(metadata: TokenizerMetadata) -> Tokenizer:
     for merge in metadata.merges:
         left, space, right = merge.partition(" ")
         if not space:
-            raise CheckpointError(f"The tokenizer's merge {merge!r} is not a pair.")
+            raise CheckpointError(_("The tokenizer's merge %(merge)r is not a pair."), merge=merge)
         merges.append((left, right))
     ignore_merges = metadata.pre == "llama-bpe"
     try:
         model = models.BPE(vocab=vocabulary, merges=merges, ignore_merges=ignore_merges)
     except Exception as error:
-        raise CheckpointError(f"The tokenizer's merges do not fit its tokens: {error}.") from error
+        raise CheckpointError(
+            _("The tokenizer's merges do not fit its tokens: %(error)s."), error=str(error)
+        ) from error
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = PRE_TOKENIZERS[metadata.pre]()
     return tokenizer

@@ -7,6 +7,7 @@ from typing import Self
 import msgspec
 
 from dashboard.asgi import application
+from engine.errors import Said
 from engine.protocol.agent import (
     AGENT_PROTOCOL_VERSION,
     AgentHello,
@@ -126,7 +127,7 @@ class FakeAgent:
             status="exited",
             exit_code=code,
             asked=asked,
-            reason="It ended.",
+            reason=Said("It ended."),
             log_tail=[words] if words else [],
         )
 
@@ -147,7 +148,7 @@ class FakeAgent:
             for rank, phase in enumerate(phases)
         ]
         launch = next(spec.launch for spec in self.desired.processes if spec.role == "head")
-        return EngineStats(launch=launch, status=status, detail=detail, ranks=ranks)
+        return EngineStats(launch=launch, status=status, detail=Said(detail), ranks=ranks)
 
     async def report(self, *engines: EngineStats, generation: int | None = None) -> None:
         await self.say(

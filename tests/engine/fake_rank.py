@@ -8,6 +8,7 @@ import asyncio
 import os
 import sys
 
+from engine.errors import Said
 from engine.protocol.framing import pack_frame, read_frame
 from engine.protocol.launch import ProcessSpec, decode_spec
 from engine.protocol.steps import (
@@ -78,7 +79,7 @@ class FakeRank:
         self._writer.close()
 
     def fail(self, reason: str) -> None:
-        self._send(Failed(reason))
+        self._send(Failed(Said(reason)))
 
     async def run(self) -> None:
         """Until the head says so or hangs up."""

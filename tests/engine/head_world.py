@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 
 from engine.config import EngineConfig, ParallelPlan
-from engine.errors import EngineError
+from engine.errors import EngineError, Said
 from engine.head.api.app import build_app
 from engine.head.deadlines import Deadlines
 from engine.head.engine import HeadEngine
@@ -89,7 +89,7 @@ class HeadWorld:
         if self.life is not None:
             self.life.cancel()
             await asyncio.gather(self.life, return_exceptions=True)
-        await self.engine.stop("The test is over.")
+        await self.engine.stop(Said("The test is over."))
         await self.front.stop()
         for task in self._tasks:
             task.cancel()

@@ -69,7 +69,7 @@ class RankLink:
                 self.progress.append(message)
                 continue
             if isinstance(message, Failed):
-                raise RankFailed(message.reason)
+                raise RankFailed(str(message.reason))
             assert isinstance(message, kind), f"{message} where {kind.__name__} was due"
             return message
 

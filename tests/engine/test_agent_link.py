@@ -63,7 +63,7 @@ async def test_it_says_who_it_is_and_starts_what_is_asked(peer: ControlPeer, nod
 async def test_an_exit_is_reported_with_reason_and_log(peer: ControlPeer, node: Node) -> None:
     await peer.ask(spec_of("print('loading'); raise SystemExit('no such model')"))
     state = await peer.sees("l1:rank0", "exited")
-    assert state.reason == "It exited with code 1: no such model"
+    assert str(state.reason) == "It exited with code 1: no such model"
     assert state.log_tail[-1] == "no such model"
 
 
@@ -81,7 +81,7 @@ async def test_engines_outlive_a_lost_link_and_are_reported_again(
     assert lives(survivor.pid)
     await peer.open()
     gone = await peer.sees("l1:rank1", "exited")
-    assert gone.reason == "It was killed by signal 9 (SIGKILL)."
+    assert str(gone.reason) == "It was killed by signal 9 (SIGKILL)."
     again = await peer.sees("l1:rank0", "running")
     assert again.pid == survivor.pid
     assert isinstance(peer.heard[0], AgentHello)

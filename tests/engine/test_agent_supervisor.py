@@ -67,7 +67,7 @@ async def test_a_process_gets_its_spec_on_standard_input(bench: Bench) -> None:
     state = await bench.exited()
     assert state.log_tail == ["test"]
     assert state.exit_code == 3
-    assert state.reason == "It exited with code 3: test"
+    assert str(state.reason) == "It exited with code 3: test"
 
 
 async def test_a_killed_process_is_reported_with_its_signal(bench: Bench) -> None:
@@ -76,7 +76,7 @@ async def test_a_killed_process_is_reported_with_its_signal(bench: Bench) -> Non
     os.kill(pid, signal.SIGKILL)
     state = await bench.exited()
     assert (state.exit_code, state.asked) == (-9, False)
-    assert state.reason == "It was killed by signal 9 (SIGKILL)."
+    assert str(state.reason) == "It was killed by signal 9 (SIGKILL)."
     assert bench.supervisor.processes, "it stays in the report while it is asked for"
     bench.ask()
     await until(lambda: not bench.supervisor.processes, "it to be forgotten")
@@ -86,14 +86,14 @@ async def test_a_python_error_is_the_reason(bench: Bench) -> None:
     bench.ask(spec_of("raise FileNotFoundError('no model at /models/x.gguf')"))
     state = await bench.exited()
     assert state.exit_code == 1
-    assert state.reason.endswith("FileNotFoundError: no model at /models/x.gguf")
+    assert str(state.reason).endswith("FileNotFoundError: no model at /models/x.gguf")
 
 
 async def test_an_unknown_driver_is_an_exited_process_with_the_reason(bench: Bench) -> None:
     bench.ask(spec_of(SERVE, driver="warp"))
     state = await bench.exited()
     assert (state.pid, state.exit_code) == (None, None)
-    assert "no engine driver 'warp'; this node has script" in state.reason
+    assert "no engine driver 'warp'; this node has script" in str(state.reason)
 
 
 async def test_stop_asks_first(bench: Bench) -> None:
@@ -107,7 +107,7 @@ async def test_stop_asks_first(bench: Bench) -> None:
     bench.ask()
     await until(lambda: not bench.supervisor.processes, "the stop")
     assert process.state().log_tail == ["serving", "goodbye"]
-    assert process.state().reason == "Stopped as asked (exit code 0)."
+    assert str(process.state().reason) == "Stopped as asked (exit code 0)."
     assert process.state().asked
 
 
@@ -118,7 +118,7 @@ async def test_a_process_that_will_not_stop_is_killed(bench: Bench) -> None:
     bench.ask()
     await until(lambda: not bench.supervisor.processes, "the kill")
     assert not lives(pid)
-    assert process.state().reason == "Stopped as asked: killed by signal 9 (SIGKILL)."
+    assert str(process.state().reason) == "Stopped as asked: killed by signal 9 (SIGKILL)."
 
 
 async def test_what_a_process_leaves_behind_goes_with_it(bench: Bench) -> None:

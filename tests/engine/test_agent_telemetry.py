@@ -11,6 +11,7 @@ from engine.agent.heads import Heads, HeadView
 from engine.agent.process import EngineProcess
 from engine.agent.supervisor import Supervisor
 from engine.agent.telemetry import TelemetryLoop
+from engine.errors import Said
 from engine.protocol.stats import EngineStats, RankStats
 from monitoring.probes.base import ProbeRunner
 from monitoring.samples import Sample
@@ -105,7 +106,7 @@ def test_counters_and_step_phases_are_no_news_but_status_is() -> None:
     busy = RankStats(rank=0, phase="step", connected=True, step=9)
     view.hear(EngineStats(launch="l1", status="ready", ranks=[busy], steps=9, running=1))
     assert not view.has_news()
-    view.hear(EngineStats(launch="l1", status="failed", detail="rank 0 is gone"))
+    view.hear(EngineStats(launch="l1", status="failed", detail=Said("rank 0 is gone")))
     assert view.has_news()
 
 
@@ -120,7 +121,7 @@ def test_work_without_progress_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     assert view.stalled_for == 31.0
     report = view.reported()
     assert report is not None
-    assert "no progress" in report.detail
+    assert "no progress" in str(report.detail)
     view.hear(EngineStats(launch="l1", status="ready", running=1, steps=6))
     assert view.stalled_for == 0.0
 
@@ -137,4 +138,4 @@ def test_an_old_answer_is_marked_as_old(monkeypatch: pytest.MonkeyPatch) -> None
     assert view.has_news()
     report = view.reported()
     assert report is not None
-    assert report.detail == "The head does not answer."
+    assert str(report.detail) == "The head does not answer."

@@ -6,7 +6,7 @@ from engine.bundled import bundled_model
 from engine.checkpoint import open_checkpoint
 from engine.config import EngineConfig, ModelConfig, ParallelPlan
 from engine.errors import PlanError
-from engine.planner import MemoryNeed, misfit, rank_memory
+from engine.planner import rank_memory
 
 MIB = 1024**2
 
@@ -43,12 +43,3 @@ def test_every_stage_holds_its_layers_only(model: ModelConfig) -> None:
 def test_a_plan_the_model_cannot_take_is_refused(model: ModelConfig) -> None:
     with pytest.raises(PlanError, match="KV heads"):
         rank_memory(model, EngineConfig(plan=ParallelPlan(tp=4)), 0)
-
-
-def test_a_misfit_names_the_place_the_numbers_and_a_remedy() -> None:
-    need = MemoryNeed(weights=500 * MIB, kv=4096 * MIB, workspace=300 * MIB)
-    assert misfit(need, 8192 * MIB, "node-a") == ""
-    sentence = misfit(need, 2048 * MIB, "node-a")
-    assert sentence.startswith("node-a has 2.0 GiB of memory free, but this rank needs 4.8 GiB")
-    assert sentence.endswith("use a smaller KV cache.")
-    assert misfit(need, 512 * MIB, "node-a").endswith("split the model over more nodes.")

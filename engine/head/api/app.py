@@ -91,7 +91,7 @@ class Api:
             {"rank": r.rank, "phase": r.phase, "progress": r.progress, "detail": r.detail}
             for r in stats.ranks
         ]
-        body = {"status": stats.status, "detail": stats.detail, "ranks": ranks}
+        body = {"status": stats.status, "detail": str(stats.detail), "ranks": ranks}
         return reply(body, 200 if stats.status == "ready" else 503)
 
     async def stats(self, request: Request) -> Response:
