@@ -115,5 +115,20 @@ def _refusal(status: int, body: bytes) -> ApiError:
 
 
 def _failure(error: _Failure, status: int) -> ApiError:
-    message = error.message or _("The engine refused without a reason.")
-    return ApiError(message, status=status, code=str(error.code or ""), param=error.param)
+    code = str(error.code or "")
+    return ApiError(_explain(error.message, code), status=status, code=code, param=error.param)
+
+
+def _explain(message: str, code: str) -> str:
+    """Engines answer programs, in English; what a person is likely to meet is said to a person."""
+    match code:
+        case "context_length_exceeded":
+            return _(
+                "This conversation and the answer asked for are longer than the model's context. "
+                "Ask for a shorter answer or begin a new conversation."
+            )
+        case "queue_full":
+            return _("Too many questions are waiting for this model; try again in a moment.")
+        case "engine_error":
+            return _("The engine could not finish this answer: %(reason)s") % {"reason": message}
+    return message or _("The engine refused without a reason.")

@@ -13,7 +13,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import read_po
 
 PROJECT = Path(__file__).resolve().parents[2]
-SOURCES = ("dashboard", "monitoring", "templates", "static")
+SOURCES = ("dashboard", "engine", "monitoring", "templates", "static")
 DOMAINS = ("django", "djangojs")
 CATALOGUE = "locale/zh_Hans/LC_MESSAGES/{}.po"
 PLACEHOLDER = re.compile(r"%\(\w+\)[a-z]|%[a-z%]")
