@@ -159,14 +159,23 @@ async def test_a_deployment_that_is_not_ready_says_why() -> None:
     assert reason in done["html"]
 
 
-async def test_the_heads_refusal_is_shown() -> None:
-    refusal = {"error": {"message": "The prompt is longer than the context.", "code": "x"}}
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("unsupported", "Not like this."),
+        ("context_length_exceeded", "begin a new conversation"),
+        ("queue_full", "try again in a moment"),
+        ("engine_error", "could not finish this answer: Not like this."),
+    ],
+)
+async def test_the_heads_refusal_is_shown(code: str, shown: str) -> None:
+    refusal = {"error": {"message": "Not like this.", "code": code}}
     async with running(FakeHead(refusal=(400, refusal))) as head:
         user = await database_sync_to_async(stage)(head)
         async with tab(user) as browser:
             await browser.ask()
             done = (await browser.until("done"))[-1]
-    assert "The prompt is longer than the context." in done["html"]
+    assert shown in done["html"]
 
 
 async def test_again_replaces_the_last_answer() -> None:
