@@ -6,7 +6,7 @@ from typing import Protocol
 
 import psutil
 
-from monitoring.samples import Metric, Sample, Scope, unavailable
+from monitoring.samples import Metric, Sample, Scope, gettext_noop, unavailable
 
 log = logging.getLogger(__name__)
 
@@ -39,14 +39,15 @@ class ProbeRunner:
         try:
             samples = probe.read()
         except READ_ERRORS as error:
-            return self._failed(probe, f"Reading {probe.name} failed: {error}")
+            return self._failed(probe, str(error))
         self._failing.pop(probe.name, None)
         return samples
 
-    def _failed(self, probe: Probe, reason: str) -> list[Sample]:
-        if self._failing.get(probe.name) != reason:  # Once, not every second.
-            log.warning("%s", reason)
-            self._failing[probe.name] = reason
+    def _failed(self, probe: Probe, cause: str) -> list[Sample]:
+        if self._failing.get(probe.name) != cause:  # Once, not every second.
+            log.warning("Reading %s failed: %s", probe.name, cause)
+            self._failing[probe.name] = cause
+        reason = gettext_noop("Reading it failed; the agent's log says why.")
         return [
             unavailable(metric, reason, source=probe.name, scope=probe.scope)
             for metric in probe.metrics
