@@ -4,15 +4,15 @@ import asyncio
 import hmac
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable
 
 import msgspec
 
-from engine.errors import DeadlineError, EngineError, Part, ProtocolError, RankError, Said, said
+from engine.errors import DeadlineError, EngineError, ProtocolError, RankError, Said, said
 from engine.errors import gettext_noop as _
 from engine.head.deadlines import Deadlines
 from engine.head.peer import RankPeer
+from engine.head.wording import describe_progress, describe_ready, joined, lost, name_ranks
 from engine.protocol.framing import pack_frame, read_frame
 from engine.protocol.launch import Address, ProcessSpec
 from engine.protocol.steps import (
@@ -22,7 +22,6 @@ from engine.protocol.steps import (
     Hello,
     Join,
     Meeting,
-    Phase,
     Ready,
     Result,
     Shutdown,
@@ -35,16 +34,6 @@ from engine.protocol.steps import (
 )
 
 log = logging.getLogger(__name__)
-
-PHASES: Mapping[Phase, str] = {
-    "starting": _("starting"),
-    "meeting": _("meeting the others"),
-    "loading": _("loading"),
-    "warming": _("warming up"),
-    "ready": _("ready"),
-    "idle": _("idle"),
-    "step": _("computing a step"),
-}
 
 MAX_GREETING = 4096
 """Bytes a stranger may send."""
@@ -87,7 +76,7 @@ class RankGroup:
         states = [describe_progress(peer) for peer in self.peers if peer.ready is None]
         if not states:
             return said(_("Every rank is ready."))
-        return said(_("%(progress)s."), progress=reduce(_both, states))
+        return said(_("%(progress)s."), progress=joined(states))
 
     async def listen(self) -> Address:
         """Open the control port; raises OSError when it is taken."""
@@ -192,7 +181,7 @@ class RankGroup:
             while True:
                 self._hear(peer, decode_from_rank(await read_frame(reader)))
         except (asyncio.IncompleteReadError, OSError):
-            self._note(self._gone, peer, self._lost(peer))
+            self._note(self._gone, peer, lost(peer))
         except (ProtocolError, msgspec.MsgspecError) as error:
             garbled = RankError(
                 _("Rank %(rank)s sent a message that cannot be read: %(error)s"),
@@ -256,51 +245,3 @@ class RankGroup:
         silent = [error for rank, error in self._gone.items() if rank not in self._complaints]
         if not self._fault.done() and not self._closing:
             self._fault.set_result([*silent, *self._complaints.values()][0])
-
-    def _lost(self, peer: RankPeer) -> RankError:
-        if peer.ready is None:
-            return RankError(
-                _("Rank %(rank)s has gone: its connection closed while it was %(phase)s."),
-                rank=peer.rank,
-                phase=said(PHASES[peer.phase]),
-            )
-        if peer.phase == "step":
-            return RankError(
-                _("Rank %(rank)s has gone: its connection closed during step %(step)s."),
-                rank=peer.rank,
-                step=peer.step,
-            )
-        return RankError(
-            _("Rank %(rank)s has gone: its connection closed while it was idle."), rank=peer.rank
-        )
-
-
-def name_ranks(ranks: Sequence[int]) -> Said:
-    if len(ranks) == 1:
-        return said(_("rank %(rank)s"), rank=ranks[0])
-    return said(_("ranks %(ranks)s"), ranks=", ".join(map(str, ranks)))
-
-
-def describe_progress(peer: RankPeer) -> Said:
-    """E.g. `Rank 1 is loading, 40 %: layer 12`."""
-    parts: dict[str, Part] = {"rank": peer.rank, "phase": said(PHASES[peer.phase])}
-    if peer.progress is None:
-        state = Said(_("Rank %(rank)s is %(phase)s"), parts)
-    else:
-        parts["percent"] = round(100 * peer.progress)
-        state = Said(_("Rank %(rank)s is %(phase)s, %(percent)s %%"), parts)
-    if not peer.detail:
-        return state
-    return said(_("%(state)s: %(detail)s"), state=state, detail=said(peer.detail))
-
-
-def _both(one: Said, other: Said) -> Said:
-    return said(_("%(one)s; %(other)s"), one=one, other=other)
-
-
-def describe_ready(rank: int, ready: Ready) -> str:
-    return (
-        f"Rank {rank} is ready after {ready.load_seconds:.1f} s: layers {ready.first_layer} to "
-        f"{ready.last_layer}, {ready.kv_heads} KV heads, {ready.weight_bytes / 1e6:.0f} MB of "
-        f"weights, {ready.kv_bytes / 1e6:.0f} MB of KV, {ready.kernel}, {ready.transport}."
-    )

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from engine.errors import DeadlineError, Said
 from engine.errors import gettext_noop as _
 from engine.head.deadlines import Deadlines
-from engine.head.group import RankGroup, name_ranks
+from engine.head.group import RankGroup
 from engine.head.pace import Pace
 from engine.head.peer import RankPeer
+from engine.head.wording import name_ranks
 from engine.protocol.steps import Ping, Step
 
 _TICK = 0.25
