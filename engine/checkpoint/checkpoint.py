@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -116,8 +117,18 @@ def revision(path: str | os.PathLike[str]) -> str:
 
 def _opened(path: Path) -> FileIO:
     try:
-        return FileIO(path)
-    except OSError as error:
+        file = FileIO(path, opener=_without_waiting)
+    except (OSError, ValueError) as error:  # ValueError: a path that no file can have
+        reason = system_words(error) if isinstance(error, OSError) else str(error)
         raise CheckpointError(
-            _("Cannot open %(path)s: %(reason)s."), path=str(path), reason=system_words(error)
+            _("Cannot open %(path)s: %(reason)s."), path=str(path), reason=reason
         ) from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise CheckpointError(_("%(path)s is not a file but a device or a pipe."), path=str(path))
+    return file
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opening a pipe would wait for its writer, for ever if need be."""
+    return os.open(path, flags | os.O_NONBLOCK)

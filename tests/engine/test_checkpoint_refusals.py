@@ -1,5 +1,6 @@
 """A damaged or unknown model file is refused with what is wrong and where."""
 
+import os
 import struct
 import tracemalloc
 from contextlib import suppress
@@ -42,6 +43,24 @@ def test_an_unknown_version_is_named(tmp_path: Path, sound: bytes) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"nowhere\.gguf: No such file"):
         open_checkpoint(tmp_path / "nowhere.gguf")
+
+
+def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.gguf")
+    with pytest.raises(CheckpointError, match="not a file but a device or a pipe"):
+        open_checkpoint(tmp_path / "pipe.gguf")
+    with pytest.raises(CheckpointError, match="/dev/zero is not a file"):
+        open_checkpoint(Path("/dev/zero"))
+
+
+def test_a_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="Is a directory"):
+        open_checkpoint(tmp_path)
+
+
+def test_a_path_no_file_can_have_is_refused() -> None:
+    with pytest.raises(CheckpointError, match="null"):
+        open_checkpoint(Path("model\0.gguf"))
 
 
 def test_a_file_cut_inside_a_tensor_names_the_tensor_and_the_end(
