@@ -42,6 +42,7 @@ class Fault(models.TextChoices):
     """
 
     DEADLINE = "deadline", _("Deadline passed")
+    FOLLOWED = "followed", _("Ended with its head")
     HEAD = "head", _("Head failed")
     EXIT = "exit", _("Process ended")
     NODE = "node", _("Node offline")
@@ -54,7 +55,7 @@ class Fault(models.TextChoices):
         return list(Fault).index(self)
 
 
-CRASHES = frozenset({Fault.HEAD, Fault.EXIT, Fault.SIGNAL})
+CRASHES = frozenset({Fault.FOLLOWED, Fault.HEAD, Fault.EXIT, Fault.SIGNAL})
 """Faults of the engine itself: these count towards giving up."""
 
 

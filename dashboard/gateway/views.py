@@ -144,6 +144,9 @@ def _read(body: bytes) -> tuple[str, bool]:
     except msgspec.DecodeError as error:
         text = _("The body is not JSON: %(error)s.") % {"error": str(error)}
         raise ApiError(text, status=400, code="invalid_json") from error
+    except RecursionError as error:
+        text = _("The body is nested too deeply.")
+        raise ApiError(text, status=400, code="invalid_json") from error
     if not isinstance(fields, dict):
         raise ApiError(_("The body must be a JSON object."), status=400, code="invalid_json")
     name = fields.get("model")

@@ -173,7 +173,10 @@ def exit_cause(name: Sentence, state: ProcessState) -> Cause:
 
 
 def _own_end(state: ProcessState) -> Fault:
-    return Fault.EXIT if state.role == "rank" else Fault.HEAD
+    if state.role == "head":
+        return Fault.HEAD
+    # A rank ends well only when its head tells it to, and the head knows why.
+    return Fault.EXIT if state.exit_code else Fault.FOLLOWED
 
 
 def _signal_name(number: int) -> str:

@@ -18,6 +18,7 @@ from engine.errors import CheckpointError, system_words
 from engine.errors import gettext_noop as _
 
 _TOKENS = "tokenizer.ggml.tokens"
+_MAX_NAME, _MAX_LICENSE = 200, 80
 
 
 class Metadata(Mapping[str, Value]):
@@ -63,14 +64,12 @@ class Checkpoint:
     @property
     def name(self) -> str:
         """The model's own name, or the file's when it has none."""
-        name = self.metadata.get("general.name")
-        return name if isinstance(name, str) and name else self.path.stem
+        return _label(self.metadata.get("general.name"), _MAX_NAME) or self.path.stem
 
     @property
     def license(self) -> str:
         """SPDX-like identifier; empty when the file names none."""
-        value = self.metadata.get("general.license")
-        return value if isinstance(value, str) else ""
+        return _label(self.metadata.get("general.license"), _MAX_LICENSE)
 
     @property
     def token_count(self) -> int:
@@ -113,6 +112,12 @@ def revision(path: str | os.PathLike[str]) -> str:
     """SHA-256 of the file's content, in hex."""
     with _opened(Path(path)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _label(value: object, limit: int) -> str:
+    """What a file says of itself, fit to be shown and stored: printable and short."""
+    text = value if isinstance(value, str) else ""
+    return "".join(filter(str.isprintable, text[:limit])).strip()
 
 
 def _opened(path: Path) -> FileIO:

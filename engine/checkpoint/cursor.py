@@ -3,7 +3,7 @@
 import os
 import struct
 
-from engine.errors import CheckpointError, Part, Said, said
+from engine.errors import CheckpointError, Part, Said, said, system_words
 from engine.errors import gettext_noop as _
 
 _WINDOW = 256 * 1024
@@ -105,7 +105,12 @@ class Cursor:
     def _refill(self, count: int) -> None:
         self._base += self._at
         self._at = 0
-        self._window = os.pread(self._fd, max(count, _WINDOW), self._base)
+        try:
+            self._window = os.pread(self._fd, max(count, _WINDOW), self._base)
+        except OSError as error:
+            raise self.fail(
+                _("the system could not read it: %(reason)s"), reason=system_words(error)
+            ) from error
         if len(self._window) < count:
             raise CheckpointError(
                 _("%(file)s became shorter while it was being read."), file=self.name

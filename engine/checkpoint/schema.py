@@ -111,21 +111,7 @@ def check_tensors(name: str, config: ModelConfig, tensors: Mapping[str, TensorIn
     """The file holds exactly the tensors its architecture needs, in the right shapes."""
     # A declared layer count far beyond the file's tensors must not build a table of that size.
     if config.num_layers * len(LAYER_PARTS) > len(tensors) + len(LAYER_PARTS):
-        missing = next(
-            layer
-            for layer in range(config.num_layers)
-            if layer_tensor(layer, "attn_norm") not in tensors
-        )
-        raise CheckpointError(
-            _(
-                "%(file)s: %(num_layers)s layers are declared but the file holds only %(count)s "
-                "tensors; layer %(missing)s is missing."
-            ),
-            file=name,
-            num_layers=config.num_layers,
-            count=len(tensors),
-            missing=missing,
-        )
+        _find_missing_layer(name, config, tensors)
     expected = expected_shapes(config)
     for tensor, shape in expected.items():
         if tensor not in tensors:
@@ -153,6 +139,21 @@ def check_tensors(name: str, config: ModelConfig, tensors: Mapping[str, TensorIn
                 file=name,
                 tensor=tensor,
                 architecture=config.architecture,
+            )
+
+
+def _find_missing_layer(name: str, config: ModelConfig, tensors: Mapping[str, TensorInfo]) -> None:
+    for layer in range(config.num_layers):
+        if layer_tensor(layer, "attn_norm") not in tensors:
+            raise CheckpointError(
+                _(
+                    "%(file)s: %(num_layers)s layers are declared but the file holds only "
+                    "%(count)s tensors; layer %(missing)s is missing."
+                ),
+                file=name,
+                num_layers=config.num_layers,
+                count=len(tensors),
+                missing=layer,
             )
 
 

@@ -172,3 +172,10 @@ async def test_a_head_that_cannot_be_reached_is_502() -> None:
         response = await client.post(CHAT, json=ASK)
         assert response.status == 502
         assert (await response.json())["error"]["code"] == "upstream_failed"
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 5_000 + "1" + "}" * 5_000])
+async def test_a_body_nested_too_deeply_is_400(body: str) -> None:
+    secret = await database_sync_to_async(stage)(None, name="big")
+    response, error = await post(body, secret)
+    assert (response.status_code, error["code"]) == (400, "invalid_json")

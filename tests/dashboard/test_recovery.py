@@ -197,3 +197,15 @@ async def test_old_crashes_do_not_count(worker: Worker) -> None:
         assert job is not None
         assert job.due_at is not None
         assert job.due_at - job.created < timedelta(seconds=1)
+
+
+async def test_ranks_that_followed_their_head_are_not_taken_for_the_cause(worker: Worker) -> None:
+    async with fleet(worker) as cast:
+        await cast.deploy()
+        cast.b.exit(":rank1", 0, words="The head asked this rank to stop.")
+        await cast.b.report()
+        await cast.until(lambda: Deployment.objects.get().status == "restarting")
+        cast.a.exit(":head", 1, words="KeyError: 'x'")
+        await cast.a.report()
+        cause = "The head on node-a ended with exit code 1. Its last words: KeyError: 'x'"
+        await cast.until(lambda: str(Replica.objects.earliest("pk").reason) == cause)

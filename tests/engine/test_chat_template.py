@@ -98,3 +98,36 @@ def test_a_hostile_template_gets_nowhere(source: str) -> None:
 def test_a_template_that_cannot_be_read_fails_at_load() -> None:
     with pytest.raises(CheckpointError):
         ChatTemplate("{% for %}")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{% macro f(n) %}{% if n %}{% set x = f(n - 1) ~ f(n - 1) %}{% endif %}{% endmacro %}"
+        "{{ f(60) }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{% set ns = namespace(x='ab') %}"
+        "{% for a in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+        "{% set ns = namespace(x='ab') %}"
+        "{% for a in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+    ],
+    ids=["silent loops", "silent calls", "endless recursion", "doubling by +", "doubling by ~"],
+)
+def test_a_template_that_would_never_end_is_stopped(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.text.template.MAX_SECONDS", 0.2)
+    with pytest.raises(RequestError, match="refuses these messages"):
+        ChatTemplate(source).render([USER], add_generation_prompt=True)
+
+
+def test_loops_still_know_their_place_and_end() -> None:
+    source = (
+        "{% for m in messages %}{{ loop.index0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}"
+        "{{ '-' ~ loop.revindex ~ m.missing ~ ';' }}{% else %}none{% endfor %}"
+    )
+    template = ChatTemplate(source)
+    two = template.render([USER, USER], add_generation_prompt=True)
+    assert two == "0TrueFalse2-2;1FalseTrue2-1;"
+    assert template.render([], add_generation_prompt=True) == "none"

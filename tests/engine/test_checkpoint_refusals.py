@@ -97,6 +97,22 @@ def test_a_tensor_that_would_be_ignored_is_refused(tmp_path: Path) -> None:
         open_checkpoint(path)
 
 
+def test_layers_without_most_of_their_tensors_are_refused(tmp_path: Path, sound: bytes) -> None:
+    """Every layer has a norm, so only the other tensors tell that something is missing."""
+    content = sound
+    for name in (b"ffn_up.", b"ffn_gate.", b"ffn_down.", b"attn_output."):
+        content = content.replace(name, b"x" + name[1:])
+    assert "is missing" in refusal(tmp_path / "m.gguf", content)
+
+
+def test_what_a_file_says_of_itself_is_shortened_to_what_can_be_shown(
+    tmp_path: Path, sound: bytes
+) -> None:
+    path = tmp_path / "odd.gguf"
+    path.write_bytes(sound.replace(b"Tiny random", b"Tiny\0\n\x1b[2m!"))
+    assert open_checkpoint(path).name == "Tiny[2m!"
+
+
 def test_a_wrong_shape_is_named(tmp_path: Path) -> None:
     path = write_tiny_model(tmp_path / "m.gguf", reshape="blk.2.attn_v.weight")
     with pytest.raises(CheckpointError, match=r"attn_v\.weight' has shape \[48, 96\].* \[96, 96\]"):

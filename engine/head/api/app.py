@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -30,8 +30,8 @@ T = TypeVar("T")
 CLIENT_CLOSED = 499
 """What nginx logs for a client that did not wait; nobody reads it."""
 MAX_BODY = 16 * 1024 * 1024
-LONG_TEXT = 20_000
-"""Characters from which tokenizing leaves the event loop."""
+LONG_BODY = 20_000
+"""Bytes from which reading and tokenizing a request leave the event loop."""
 
 
 def build_app(engine: HeadEngine) -> Starlette:
@@ -109,28 +109,32 @@ class Api:
         return reply(self._card())
 
     async def chat(self, request: Request) -> Response:
-        asked = read_chat(await read_body(request))
+        body = await read_body(request)
+        asked = await _offload(len(body), read_chat, body)
         self._check_model(asked.model)
         encode = self._engine.chat.encode
-        text_size = sum(len(message["content"]) for message in asked.messages)
         prompt = await _offload(
-            text_size, encode, asked.messages, continue_final=asked.continue_final
+            len(body), encode, asked.messages, continue_final=asked.continue_final
         )
         return await self._answer(request, "chat", asked, [prompt])
 
     async def completions(self, request: Request) -> Response:
-        asked = read_completion(await read_body(request))
+        body = await read_body(request)
+        asked = await _offload(len(body), read_completion, body)
         self._check_model(asked.model)
-        prompts: list[list[int]] = []
-        for prompt in asked.prompts:
-            if isinstance(prompt, str):
-                encode = self._engine.tokenizer.encode_trusted
-                ids = await _offload(len(prompt), encode, prompt)
-                prompts.append(self._engine.tokenizer.bos_ids + ids)
-            else:
-                self._engine.tokenizer.check_ids(prompt, "prompt")
-                prompts.append(prompt)
+        prompts = await _offload(len(body), self._encode_all, asked.prompts)
         return await self._answer(request, "completion", asked, prompts)
+
+    def _encode_all(self, prompts: Sequence[str | list[int]]) -> list[list[int]]:
+        tokenizer = self._engine.tokenizer
+        encoded: list[list[int]] = []
+        for prompt in prompts:
+            if isinstance(prompt, str):
+                encoded.append(tokenizer.bos_ids + tokenizer.encode_trusted(prompt))
+            else:
+                tokenizer.check_ids(prompt, "prompt")
+                encoded.append(prompt)
+        return encoded
 
     def _card(self) -> Json:
         return {
@@ -235,11 +239,11 @@ def failure(error: EngineError) -> Response:
     return reply(body, status)
 
 
-async def _offload(size: int, encode: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call at once when the text is short, else in a thread."""
-    if size < LONG_TEXT:
-        return encode(*args, **kwargs)
-    return await asyncio.to_thread(encode, *args, **kwargs)
+async def _offload(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call at once when the request is short, else in a thread."""
+    if size < LONG_BODY:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -7,6 +7,9 @@ import msgspec
 
 from engine.errors import RequestError
 
+MAX_INTEGER = 2**31 - 1
+"""What every number of tokens fits in; a larger one could not even be sent to a rank."""
+
 
 class Fields:
     """Fields nobody asks for are ignored, as other servers do; null means absent."""
@@ -41,16 +44,15 @@ class Fields:
             raise RequestError(f"{name} must be between {low:g} and {high:g}.", param=name)
         return float(value)
 
-    def integer(self, name: str, low: int, high: int | None = None) -> int | None:
+    def integer(self, name: str, low: int, high: int = MAX_INTEGER) -> int | None:
         """None when the field is absent."""
         value = self._body.get(name)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
             raise RequestError(f"{name} must be an integer.", param=name)
-        if value < low or (high is not None and value > high):
-            limits = f"at least {low}" if high is None else f"between {low} and {high}"
-            raise RequestError(f"{name} must be {limits}.", param=name)
+        if not low <= value <= high:
+            raise RequestError(f"{name} must be between {low} and {high}.", param=name)
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
