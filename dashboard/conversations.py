@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from dashboard.choices import MessageRole, MessageStatus
 from dashboard.errors import TandemError
 from dashboard.models import Conversation, Message
+from dashboard.texts import storable
 
 TITLE_LENGTH = 60
 LISTED = 200
@@ -53,7 +54,7 @@ def search(user: User, words: str = "") -> QuerySet[Conversation]:
 
 
 def title_of(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(storable(text).split())
     return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1]}…"
 
 
@@ -64,7 +65,7 @@ def ask(user: User, pk: int | None, route: str, text: str, system: str) -> Turn:
     conversation.route = route
     conversation.save()
     _set_system(conversation, system)
-    conversation.messages.create(role=MessageRole.USER, content=text)
+    conversation.messages.create(role=MessageRole.USER, content=storable(text))
     return _answered(conversation)
 
 
@@ -111,8 +112,8 @@ def _set_system(conversation: Conversation, system: str) -> None:
     rows = conversation.messages.filter(role=MessageRole.SYSTEM)
     if not system:
         rows.delete()
-    elif not rows.update(content=system):
-        conversation.messages.create(role=MessageRole.SYSTEM, content=system)
+    elif not rows.update(content=storable(system)):
+        conversation.messages.create(role=MessageRole.SYSTEM, content=storable(system))
 
 
 def _answered(conversation: Conversation) -> Turn:

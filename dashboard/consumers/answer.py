@@ -18,6 +18,7 @@ from dashboard.gateway.client import ChatEvent, Finished, TextDelta, Usage, stre
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.routes import Target, answering_ranks, find_target
 from dashboard.rendering import render_markdown
+from dashboard.texts import storable
 
 KEEP_SECONDS = 2.0
 RENDER_SECONDS = 0.4
@@ -92,6 +93,7 @@ class Answering:
     async def _take(self, event: ChatEvent) -> None:
         match event:
             case TextDelta(text):
+                text = storable(text)
                 self._last = time.monotonic()
                 self._first = self._first or self._last
                 self._pieces += 1

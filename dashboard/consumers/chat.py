@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
 
 import msgspec
@@ -19,11 +19,16 @@ from dashboard.choices import MessageStatus
 from dashboard.consumers.answer import Answering
 from dashboard.conversations import Turn
 from dashboard.errors import TandemError
+from dashboard.texts import storable
 
 logger = logging.getLogger(__name__)
 SIGNED_OUT = 4403
 STOP_SECONDS = 5.0
 MAX_TEXT = 200_000
+
+
+Route = Annotated[str, msgspec.Meta(pattern=r"^[-\w]+$", max_length=80)]
+"""As a deployment may be named."""
 
 
 class Parameters(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -38,7 +43,7 @@ class Parameters(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True)
 class Send(msgspec.Struct, tag="send"):
     """A new question; without a conversation it starts one."""
 
-    route: str
+    route: Route
     text: str
     conversation: int | None = None
     system: str = ""
@@ -48,7 +53,7 @@ class Send(msgspec.Struct, tag="send"):
 class Again(msgspec.Struct, tag="again"):
     """Answer the last question once more."""
 
-    route: str
+    route: Route
     conversation: int
     system: str = ""
     parameters: Parameters = msgspec.field(default_factory=Parameters)
@@ -111,10 +116,12 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
 
     def _turn(self, message: Send | Again) -> Turn:
         user = self.scope["user"]
+        if len(message.system) > MAX_TEXT:
+            raise TandemError(_("Instructions may have at most %s characters.") % MAX_TEXT)
         if isinstance(message, Again):
             pk, system = message.conversation, message.system.strip()
             return conversations.ask_again(user, pk, message.route, system)
-        text = message.text.strip()
+        text = storable(message.text).strip()
         if not text or len(text) > MAX_TEXT:
             raise TandemError(_("A message must have between 1 and %s characters.") % MAX_TEXT)
         pk_or_new = message.conversation

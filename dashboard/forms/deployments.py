@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from dashboard.forms.names import PLAIN_NAME
 from dashboard.models import Deployment
 from dashboard.sentences import sentence_of
 from engine.config import BLOCK_SIZE, ModelConfig, ParallelPlan
@@ -34,22 +36,18 @@ class DeploymentForm(_DeploymentForm):
         widgets = {
             "name": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
         }
+        error_messages = {
+            "name": {
+                "unique": gettext_lazy("Another deployment has this name; choose a different one."),
+                "invalid": PLAIN_NAME,
+            }
+        }
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if name == "new":
             raise forms.ValidationError(_("This name is taken by the panel itself."))
         return name
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        if self.errors:
-            return cleaned
-        shape = cleaned["model"].shape
-        plan = ParallelPlan(tp=cleaned["tp"], pp=cleaned["pp"])
-        self._check_split(shape, plan)
-        self._check_lengths(shape, cleaned)
-        return cleaned
 
     def _check_split(self, shape: ModelConfig, plan: ParallelPlan) -> None:
         if plan.tp > shape.num_kv_heads:
@@ -94,7 +92,13 @@ class DeploymentForm(_DeploymentForm):
             )
 
     def _post_clean(self) -> None:
+        """After the model's own validators: a plan is arithmetic, and wants sane numbers."""
         super()._post_clean()  # type: ignore[misc]  # django-stubs leave out this hook
+        if self.errors:
+            return
+        shape = self.cleaned_data["model"].shape
+        self._check_split(shape, self.instance.plan)
+        self._check_lengths(shape, self.cleaned_data)
         if self.errors:
             return
         try:

@@ -4,6 +4,8 @@ from django import forms
 from django.core.validators import validate_slug
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.forms.names import PLAIN_NAME
+
 
 class ImportForm(forms.Form):
     path = forms.CharField(
@@ -23,6 +25,7 @@ class ImportForm(forms.Form):
         max_length=80,
         required=False,
         validators=[validate_slug],
+        error_messages={"invalid": PLAIN_NAME},
         help_text=_("Optional. Left empty, the name comes from the file."),
         widget=forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
     )

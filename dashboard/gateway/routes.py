@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from dashboard.choices import DeploymentStatus, ReplicaStatus
 from dashboard.gateway.errors import ApiError
 from dashboard.models import Deployment, Rank, Replica
+from dashboard.texts import storable
 
 RETRY_SECONDS = 5
 """How soon it is worth asking again while a deployment is on its way up."""
@@ -25,7 +26,8 @@ class Target:
 
 def find_deployment(name: str) -> Deployment:
     """404 with the names that exist when there is no such route."""
-    deployment = Deployment.objects.select_related("model").filter(name=name).first()
+    rows = Deployment.objects.select_related("model")
+    deployment = rows.filter(name=storable(name)).first()
     if deployment is None:
         raise _unknown(name)
     return deployment
@@ -34,7 +36,7 @@ def find_deployment(name: str) -> Deployment:
 def find_target(name: str) -> Target:
     """The newest ready replica of a route; 404 for an unknown one, else 503 with the reason."""
     replica = (
-        Replica.objects.filter(deployment__name=name, status=ReplicaStatus.READY)
+        Replica.objects.filter(deployment__name=storable(name), status=ReplicaStatus.READY)
         .order_by("-pk")
         .first()
     )

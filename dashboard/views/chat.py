@@ -15,6 +15,7 @@ from dashboard import conversations
 from dashboard.choices import DeploymentStatus, MessageRole, ReplicaStatus
 from dashboard.gateway.routes import loading_progress
 from dashboard.models import Conversation, Deployment, Message
+from dashboard.texts import storable
 
 
 @login_required
@@ -40,7 +41,7 @@ def chat(request: HttpRequest, pk: int | None = None) -> HttpResponse:
 @login_required
 @require_GET
 def conversation_list(request: HttpRequest) -> HttpResponse:
-    words = request.GET.get("q", "").strip()
+    words = storable(request.GET.get("q", "")).strip()
     found = conversations.search(_user(request), words)
     current = request.GET.get("current", "")
     context = {"conversations": found, "words": words, "current": current}

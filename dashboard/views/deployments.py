@@ -14,6 +14,7 @@ from dashboard import lifecycle
 from dashboard.errors import TandemError
 from dashboard.forms.deployments import DeploymentForm
 from dashboard.models import Deployment, Job, LogLine, Model, Replica
+from dashboard.texts import storable
 from dashboard.views.access import may_operate, operator_required
 from dashboard.views.live import with_live_replica
 from dashboard.views.plan import draw_plan
@@ -102,7 +103,7 @@ def _act(request: HttpRequest, deployment: Deployment, action: str) -> HttpRespo
 
 def _suggestion(request: HttpRequest) -> dict[str, object]:
     """A model that was asked for by name, else the only one there is."""
-    asked = Model.objects.filter(name=request.GET.get("model", ""))
+    asked = Model.objects.filter(name=storable(request.GET.get("model", "")))
     models = list(asked) or list(Model.objects.all()[:2])
     if len(models) != 1:
         return {}

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.choices import DeploymentStatus
 from dashboard.gateway.routes import offered
 from dashboard.models import ApiKey
+from dashboard.texts import storable
 
 MAX_NAME = 80
 
@@ -25,7 +26,7 @@ def keys(request: HttpRequest) -> HttpResponse:
     """The list; a POST makes a key and shows it this once, in its own response."""
     assert isinstance(request.user, User)
     secret = error = ""
-    name = request.POST.get("name", "").strip()
+    name = storable(request.POST.get("name", "")).strip()
     if request.method == "POST":
         if not name or len(name) > MAX_NAME:
             error = _("A name of 1 to %s characters helps you know the key again.") % MAX_NAME

@@ -26,7 +26,11 @@ def form(**changes: object) -> dict[str, object]:
         ({"max_model_len": 9000}, "max_model_len", "reads at most 8192 tokens"),
         ({"kv_cache_tokens": 1024}, "kv_cache_tokens", "or set a shorter context length"),
         ({"name": "new"}, "name", "taken by the panel itself"),
-        ({"name": "not a name"}, "name", "slug"),
+        ({"name": "not a name"}, "name", "Only letters, digits, hyphens"),
+        ({"tp": 0}, "tp", "greater than or equal to 1"),
+        ({"tp": 10**20}, "tp", "less than or equal to"),
+        ({"pp": 0}, "pp", "greater than or equal to 1"),
+        ({"max_batch_size": 0}, "max_batch_size", "greater than or equal to 1"),
     ],
 )
 def test_what_cannot_work_is_refused_at_its_field(

@@ -46,6 +46,25 @@ def test_a_name_that_is_taken_is_refused_at_its_field(operator: Client) -> None:
     assert "data-open" in answer.content.decode()
 
 
+@pytest.mark.parametrize(
+    "address", ["10.0.0.5", "fd00::5", "box-1", "box-1.example.org", "127.0.0.1"]
+)
+def test_an_address_or_a_host_name_is_taken(operator: Client, address: str) -> None:
+    assert operator.post("/nodes/", {"name": "box-1", "address": address}).status_code == 200
+    assert Node.objects.get().address == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["10.0.0", "10.0.0.256", "http://box-1", "box-1:21000", "a box", "<b>box</b>", "-box", "a..b"],
+)
+def test_what_is_no_address_is_refused_at_its_field(operator: Client, address: str) -> None:
+    answer = operator.post("/nodes/", {"name": "box-1", "address": address})
+    assert answer.status_code == 422
+    assert "neither an IP address nor a host name" in answer.content.decode()
+    assert not Node.objects.exists()
+
+
 def test_hardware_is_listed(operator: Client) -> None:
     make_node("box-1")
     text = body(operator, "/nodes/box-1/")

@@ -5,6 +5,7 @@ from argparse import ArgumentParser
 from django.core.management.base import BaseCommand, CommandError
 
 from dashboard import lifecycle
+from dashboard.forms.nodes import NodeForm
 from dashboard.models import Node
 
 
@@ -21,7 +22,13 @@ class Command(BaseCommand):
         if node is None:
             if not address:
                 raise CommandError(f"Node {name} is new: give its --address too.")
+            _check(name, address)
             _, token = lifecycle.create_node(name, address)
         else:
             token = lifecycle.rotate_token(node, address)
         self.stdout.write(token)
+
+
+def _check(name: str, address: str) -> None:
+    for field, errors in NodeForm({"name": name, "address": address}).errors.items():
+        raise CommandError(f"--{field}: {errors[0]}")
