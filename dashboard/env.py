@@ -28,6 +28,27 @@ def integer(name: str, default: int, low: int, high: int) -> int:
     return int(value)
 
 
+def log_level(name: str, default: str) -> str:
+    value = os.environ.get(name, "").strip().upper() or default
+    if value not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
+        raise ImproperlyConfigured(
+            f"{name} must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {value!r}."
+        )
+    return value
+
+
+def origins(name: str) -> list[str]:
+    """Scheme and host each, as a browser sends them."""
+    values = names(name, [])
+    for value in values:
+        url = urlsplit(value)
+        if url.scheme not in ("http", "https") or not url.netloc or url.path not in ("", "/"):
+            raise ImproperlyConfigured(
+                f"{name} must list origins such as https://tandem.example, not {value!r}."
+            )
+    return [value.rstrip("/") for value in values]
+
+
 def names(name: str, default: list[str]) -> list[str]:
     value = os.environ.get(name, "")
     return [part.strip() for part in value.split(",") if part.strip()] or default
@@ -61,7 +82,15 @@ def database(name: str) -> dict[str, object]:
             f"{name} is not set. Run `python manage.py up` for the embedded servers, or set {name} "
             "to your own Postgres, e.g. postgresql://tandem:secret@db.example:5432/tandem."
         )
-    url = urlsplit(value)
+    try:
+        url = urlsplit(value)
+        port = url.port
+    except ValueError as error:
+        # The value holds a password: neither it nor what the parser says of it is repeated.
+        raise ImproperlyConfigured(
+            f"{name} cannot be read: the port must be a number, and characters such as / : # @ in "
+            "a password must be written as %2F %3A %23 %40."
+        ) from error
     if url.scheme not in ("postgres", "postgresql"):
         raise ImproperlyConfigured(f"{name} must start with postgresql://, not {url.scheme}://.")
     query = {key: values[-1] for key, values in parse_qs(url.query).items()}
@@ -71,6 +100,6 @@ def database(name: str) -> dict[str, object]:
         "USER": unquote(url.username or ""),
         "PASSWORD": unquote(url.password or ""),
         "HOST": query.pop("host", "") or url.hostname or "",
-        "PORT": str(url.port or ""),
+        "PORT": str(port or ""),
         "OPTIONS": {**query, "pool": {"min_size": 1, "max_size": 8, "timeout": 10}},
     }

@@ -25,7 +25,7 @@ def _secret_key() -> str:
 SECRET_KEY = _secret_key()
 PORT = env.integer("TANDEM_PORT", 8000, 1, 65535)
 ALLOWED_HOSTS = env.names("TANDEM_ALLOWED_HOSTS", ["*"])
-CSRF_TRUSTED_ORIGINS = env.names("TANDEM_TRUSTED_ORIGINS", [])
+CSRF_TRUSTED_ORIGINS = env.origins("TANDEM_TRUSTED_ORIGINS")
 ENGINE_PORTS = env.port_range("TANDEM_ENGINE_PORTS", "21000-30999")
 
 INSTALLED_APPS = [
@@ -135,5 +135,5 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.text("TANDEM_LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["console"], "level": env.log_level("TANDEM_LOG_LEVEL", "INFO")},
 }

@@ -63,7 +63,7 @@ def _observe_deployment(
         replica.deployment = deployment
         report = Report.of(node, observed, replica.launch)
         causes = _update_rows(report, replica)
-        _draw_conclusions(deployment, replica, causes)
+        _draw_conclusions(deployment, replica, node, causes)
 
 
 def _update_rows(report: Report, replica: Replica) -> list[Cause]:
@@ -103,7 +103,9 @@ def _write(row: Rank | Replica, fields: Fields) -> bool:
     return True
 
 
-def _draw_conclusions(deployment: Deployment, replica: Replica, causes: list[Cause]) -> None:
+def _draw_conclusions(
+    deployment: Deployment, replica: Replica, node: Node, causes: list[Cause]
+) -> None:
     best = max(causes, key=lambda cause: cause.fault.strength, default=None)
     if replica.status in LIVE_REPLICA_STATUSES:
         if best:
@@ -113,12 +115,19 @@ def _draw_conclusions(deployment: Deployment, replica: Replica, causes: list[Cau
         elif replica.status == ReplicaStatus.READY:
             _mention_offline(deployment, replica)
     elif replica.status == ReplicaStatus.FAILED:
-        roots = [cause for cause in causes if cause.fault != Fault.STOPPED]
-        for cause in roots:
-            explain_better(deployment, replica, cause)
+        for cause in causes:
+            if _may_be_the_root(cause, replica, node):
+                explain_better(deployment, replica, cause)
     elif replica.status == ReplicaStatus.STOPPING and not replicas.left_behind(replica):
         replicas.conclude(replica)
         jobs.hurry(deployment)
+
+
+def _may_be_the_root(cause: Cause, replica: Replica, node: Node) -> bool:
+    """After a failure, what was asked to end has ended: that explains nothing."""
+    if cause.fault == Fault.LOST:  # An agent that was started again has also dialled again.
+        return node.connected_at is not None and node.connected_at > replica.created
+    return cause.fault != Fault.STOPPED
 
 
 def _all_ready(replica: Replica) -> bool:

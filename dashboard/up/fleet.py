@@ -34,7 +34,7 @@ def worker(options: Options) -> Program:
         "worker",
         "--pool=threads",
         "--concurrency=4",
-        "--loglevel=INFO",
+        f"--loglevel={options.log_level}",
         "--without-gossip",
         "--without-mingle",
     )
@@ -47,7 +47,7 @@ def beat(options: Options) -> Program:
         "celery",
         "--app=dashboard.celery",
         "beat",
-        "--loglevel=INFO",
+        f"--loglevel={options.log_level}",
         "--pidfile=",
     )
 

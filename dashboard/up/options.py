@@ -25,12 +25,14 @@ class Options:
     admin_password: str = field(repr=False)
     database_url: str = field(repr=False)
     redis_url: str = field(repr=False)
+    log_level: str = "INFO"
 
     @classmethod
     def from_environment(cls, base: Path) -> "Options":
         """Raises ImproperlyConfigured for a malformed value, also one that only Django reads."""
         env.port_range("TANDEM_ENGINE_PORTS", "21000-30999")
         env.flag("TANDEM_DEBUG", False)
+        env.origins("TANDEM_TRUSTED_ORIGINS")
         if env.text("DATABASE_URL"):
             env.database("DATABASE_URL")
         return cls(
@@ -41,6 +43,7 @@ class Options:
             admin_password=env.text("TANDEM_ADMIN_PASSWORD"),
             database_url=env.text("DATABASE_URL"),
             redis_url=env.text("REDIS_URL"),
+            log_level=env.log_level("TANDEM_LOG_LEVEL", "INFO"),
         )
 
     @property

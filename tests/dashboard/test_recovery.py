@@ -66,6 +66,23 @@ async def test_processes_ended_by_the_clean_up_are_not_taken_for_the_cause(worke
         assert str((await cast.fresh()).reason) == cause
 
 
+async def test_a_process_that_was_asked_to_end_is_not_called_lost(worker: Worker) -> None:
+    """Its report may still carry the number of the desired state before the next launch's."""
+    async with fleet(worker) as cast:
+        await cast.deploy()
+        cast.b.exit(":rank1", 1, words="ValueError: bad weights")
+        await cast.b.report()
+        cause = "Rank 1 on node-b ended with exit code 1. Its last words: ValueError: bad weights"
+        await cast.until(lambda: str(Deployment.objects.get().reason) == cause)
+        old = cast.a.desired.generation
+        cast.a.processes.clear()
+        await cast.a.report(generation=old)
+        gone = Rank.objects.filter(replica__status="failed", rank=0, status="exited")
+        await cast.until(gone.exists)
+        assert str((await cast.fresh()).reason) == cause
+        assert str((await Replica.objects.filter(status="failed").aget()).reason) == cause
+
+
 async def test_reports_about_an_ended_launch_change_nothing(worker: Worker) -> None:
     async with fleet(worker) as cast:
         await cast.deploy()

@@ -36,6 +36,39 @@ def test_a_malformed_port_stops_the_start(value: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("DATABASE_URL", "mysql://u:s3cret@h/x", "must start with postgresql://"),
+        ("DATABASE_URL", "postgresql://u:s3cret@h:port/x", "the port must be a number"),
+        ("DATABASE_URL", "postgresql://u:s3cret#more@h:5432/x", "must be written as %2F"),
+        ("DATABASE_URL", "postgresql://[s3cret", "cannot be read"),
+        ("TANDEM_ENGINE_PORTS", "30000-20000", "must look like 21000-29999"),
+        ("TANDEM_DEBUG", "perhaps", "must be true or false"),
+        ("TANDEM_LOG_LEVEL", "LOUD", "must be DEBUG, INFO"),
+        ("TANDEM_TRUSTED_ORIGINS", "tandem.example", "must list origins such as https://"),
+    ],
+)
+def test_a_malformed_value_is_one_line_that_names_it(
+    name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ImproperlyConfigured) as refused:
+        Options.from_environment(Path("/nowhere"))
+    said = str(refused.value)
+    assert said.startswith(name)
+    assert sentence in said
+    assert "\n" not in said
+    assert "s3cret" not in said
+
+
+def test_the_log_level_is_that_of_worker_and_beat_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TANDEM_LOG_LEVEL", "debug")
+    assert Options.from_environment(tmp_path).log_level == "DEBUG"
+
+
+@pytest.mark.parametrize(
     ("host", "url"),
     [
         ("0.0.0.0", "http://127.0.0.1:8123"),
