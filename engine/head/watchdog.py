@@ -36,6 +36,8 @@ class Watchdog:
         self._deadlines = deadlines
         self._pace = Pace(deadlines)
         self._flights: dict[int, _Flight] = {}
+        self._silent = {peer.rank: 0.0 for peer in group.peers}
+        """Seconds since each was heard, without those in which this head could not listen."""
 
     def sent(self, step: Step) -> None:
         self._flights[step.n] = _Flight(step, (peer.rank for peer in self._group.peers))
@@ -55,20 +57,27 @@ class Watchdog:
         while True:
             await asyncio.sleep(min(_TICK, self._deadlines.ping / 2))
             now = time.monotonic()
-            spent, before = min(now - before, _MOST_PER_TICK), now
+            spent = min(now - before, _MOST_PER_TICK)
+            self._listen(spent, before)
+            before = now
             if now - pinged >= self._deadlines.ping:
                 self._group.broadcast(Ping())
                 pinged = now
-            self._check(spent, late=spent >= _MOST_PER_TICK)
+            self._check(spent)
 
-    def _check(self, spent: float, late: bool) -> None:
+    def _listen(self, spent: float, since: float) -> None:
+        for peer in self._group.peers:
+            heard = (peer.heard_at or 0.0) >= since
+            self._silent[peer.rank] = 0.0 if heard else self._silent[peer.rank] + spent
+
+    def _check(self, spent: float) -> None:
         oldest = next(iter(self._flights.values()), None)
         if oldest is None:
-            if not late:
-                self._check_idle()
+            self._check_idle()
             return
         oldest.age += spent
-        if oldest.age > self._pace.limit(oldest.tokens):
+        mute = max(min(self._silent[rank], oldest.age) for rank in oldest.ranks)
+        if mute > self._deadlines.mute or oldest.age > self._pace.limit(oldest.tokens):
             raise DeadlineError(
                 _("No answer from %(ranks)s during step %(step)s (%(seconds)s s)."),
                 ranks=self._suspects(oldest),
@@ -81,15 +90,12 @@ class Watchdog:
 
         In a collective the others wait for the one that stopped, and are not to blame.
         """
-        now = time.monotonic()
-        late = [peer for peer in self._group.peers if peer.rank in flight.ranks]
-        mute = [peer for peer in late if now - (peer.heard_at or 0) > 2 * self._deadlines.ping]
-        return name_ranks([peer.rank for peer in mute or late])
+        late = sorted(flight.ranks)
+        return name_ranks([r for r in late if self._silent[r] > 2 * self._deadlines.ping] or late)
 
     def _check_idle(self) -> None:
-        now = time.monotonic()
         for peer in self._group.peers:
-            silence = now - (peer.heard_at or now)
+            silence = self._silent[peer.rank]
             if peer.ready is not None and silence > self._deadlines.silence:
                 raise DeadlineError(
                     _("Rank %(rank)s stopped answering while it was idle (%(seconds)s s)."),

@@ -62,6 +62,7 @@ class FakeRank:
         """Whether pings stay unanswered."""
         self.received = 0
         """Steps that arrived, answered or not."""
+        self.pings = 0
         self._allowed: int | None = None
         self._changed = asyncio.Condition()
         self._steps: asyncio.Queue[Step] = asyncio.Queue()
@@ -111,6 +112,7 @@ class FakeRank:
                 self.received += 1
                 self._steps.put_nowait(message)
             case Ping() if not self.deaf:
+                self.pings += 1
                 self._send(Pong("idle", self.mirror.expected - 1))
             case Shutdown():
                 return False

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from engine.errors import DeadlineError, RankError
@@ -12,7 +13,14 @@ from engine.protocol.steps import Result, StepDone, Timings, encode
 from tests.engine.head_world import HeadWorld, Json, head_world, until
 
 QUICK = Deadlines(
-    assembling=0.3, loading=0.3, new_step=1.0, step=1.0, silence=0.5, ping=0.2, blame=0.1
+    assembling=0.3,
+    loading=0.3,
+    new_step=1.0,
+    step=1.0,
+    mute=0.6,
+    silence=0.5,
+    ping=0.2,
+    blame=0.1,
 )
 
 
@@ -82,6 +90,28 @@ async def test_a_rank_that_hangs_in_a_step_is_named(deaf: bool, named: str) -> N
     assert isinstance(error, DeadlineError)
     assert str(error).startswith(f"No answer from {named} during step 2 (")
     assert status == 500
+
+
+async def test_a_mute_rank_is_found_however_long_its_step_may_take() -> None:
+    patient = msgspec.structs.replace(QUICK, new_step=600.0, step=600.0)
+    async with head_world(deadlines=patient) as world:
+        chat = await start_held(world, max_tokens=50)
+        world.ranks[1].deaf = True
+        assert str(await world.death()).startswith("No answer from rank 1 during step 2 (")
+        await chat
+
+
+async def test_a_slow_rank_that_answers_pings_is_left_alone() -> None:
+    """A busy box may give a rank a tenth of what it had."""
+    patient = msgspec.structs.replace(QUICK, new_step=600.0, step=600.0, mute=0.5)
+    async with head_world(deadlines=patient) as world:
+        chat = await start_held(world, max_tokens=20)
+        pongs = world.ranks[1].pings + 10
+        await until(lambda: world.ranks[1].pings >= pongs, "ten more pings")
+        for rank in world.ranks:
+            await rank.allow(100)
+        status, _ = await chat
+    assert status == 200
 
 
 async def test_a_rank_that_falls_silent_while_idle_is_named() -> None:

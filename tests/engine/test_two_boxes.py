@@ -1,0 +1,148 @@
+"""A replica works over two boxes that share a cable and nothing else, and notices its loss."""
+
+import json
+import os
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+
+import msgspec
+import pytest
+
+from engine.checkpoint import open_checkpoint
+from engine.config import TRANSPORTS, EngineConfig, ParallelPlan, Transport
+from engine.protocol.launch import Address, ProcessSpec
+from engine.text.detokenizer import Detokenizer
+from engine.text.tokenizer import TextTokenizer
+from tests.engine.boxes import Box, two_boxes, why_not
+from tests.engine.local_runner import LocalRunner
+from tests.engine.tiny_model import HIDDEN, write_tiny_model
+
+REASON = why_not()
+pytestmark = pytest.mark.skipif(
+    REASON is not None and not os.environ.get("CI"), reason=f"NO TWO BOXES: {REASON}"
+)
+TOKEN = "launch-token"
+PROMPT = [5, 80, 33, 120, 7, 61]
+PATIENCE = 60.0
+ASK = {
+    "model": "tiny",
+    "prompt": PROMPT,
+    "max_tokens": 24,
+    "temperature": 0,
+    "ignore_eos": True,
+}
+
+
+class Replica:
+    """Head and rank 0 in one box, rank 1 in the other."""
+
+    def __init__(self, boxes: tuple[Box, Box], model: Path, transport: Transport) -> None:
+        self.boxes = boxes
+        here = boxes[0].address
+        self.spec = ProcessSpec(
+            launch="l1",
+            token=TOKEN,
+            role="head",
+            model_path=str(model),
+            served_name="tiny",
+            config=EngineConfig(plan=ParallelPlan(tp=2), kv_cache_tokens=2048, transport=transport),
+            host=here,
+            http=Address(here, 8100),
+            control=Address(here, 8101),
+        )
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, logs: Path) -> None:
+        head = self.boxes[0].start("engine.head", self.spec, logs / "head.log")
+        self.processes.append(head)
+        for rank, box in enumerate(self.boxes):
+            spec = msgspec.structs.replace(self.spec, role="rank", rank=rank, host=box.address)
+            self.processes.append(box.start("engine.rank", spec, logs / f"rank{rank}.log"))
+
+    def ask(self, path: str, body: object = None) -> tuple[int, dict[str, Any]]:
+        """Asked from the head's own box; the reply to a request that failed counts as well."""
+        request = urllib.request.Request(
+            f"http://{self.spec.http}{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {TOKEN}"},
+        )
+
+        def send() -> tuple[int, dict[str, Any]]:
+            try:
+                with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                    return answer.status, json.load(answer)
+            except HTTPError as refusal:
+                with refusal:
+                    return refusal.code, json.load(refusal)
+
+        return self.boxes[0].inside(send)
+
+    def wait_ready(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        status = 0
+        while status != 200:
+            assert time.monotonic() < deadline, "the replica did not become ready"
+            assert all(process.poll() is None for process in self.processes)
+            try:
+                status, _body = self.ask("/health")
+            except URLError:
+                status = 0
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.communicate(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny.gguf")
+
+
+@contextmanager
+def replica(model: Path, transport: Transport, logs: Path) -> Iterator[Replica]:
+    assert REASON is None, REASON
+    with two_boxes() as boxes:
+        started = Replica(boxes, model, transport)
+        try:
+            started.start(logs)
+            started.wait_ready()
+            yield started
+        finally:
+            started.stop()
+
+
+def expected_text(model: Path, count: int) -> str:
+    """What the whole model says in one process."""
+    alone = LocalRunner(model, EngineConfig(kv_cache_tokens=2048))
+    ids = alone.generate([PROMPT], count)[0]
+    return Detokenizer(TextTokenizer(open_checkpoint(model).tokenizer)).feed(ids)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_two_boxes_compute_what_one_does(model: Path, tmp_path: Path, transport: Transport) -> None:
+    with replica(model, transport, tmp_path) as two:
+        before = two.boxes[1].received()
+        status, answer = two.ask("/v1/completions", ASK)
+        assert status == 200, answer
+        assert two.boxes[1].received() - before > 24 * HIDDEN * 4, "nothing crossed the cable"
+        _status, stats = two.ask("/stats")
+    assert answer["choices"][0]["text"] == expected_text(model, 24)
+    assert {rank["transport"] for rank in stats["ranks"]} == {transport}
+
+
+def test_a_pulled_cable_ends_the_answer_with_the_rank_that_is_out_of_reach(
+    model: Path, tmp_path: Path
+) -> None:
+    with replica(model, "tcp", tmp_path) as two:
+        two.boxes[1].pull_cable()
+        status, answer = two.ask("/v1/completions", ASK)
+        assert status == 500
+        assert "rank 1" in answer["error"]["message"]
+        assert two.processes[0].wait(timeout=PATIENCE) == 1
