@@ -58,7 +58,7 @@ def port_range(name: str, default: str) -> range:
     value = os.environ.get(name, "") or default
     low, _, high = value.partition("-")
     if not (low.isdecimal() and high.isdecimal() and 1024 <= int(low) < int(high) <= 65535):
-        raise ImproperlyConfigured(f"{name} must look like 21000-29999, not {value!r}.")
+        raise ImproperlyConfigured(f"{name} must look like 21000-30999, not {value!r}.")
     return range(int(low), int(high) + 1)
 
 

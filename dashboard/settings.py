@@ -23,7 +23,6 @@ def _secret_key() -> str:
 
 
 SECRET_KEY = _secret_key()
-PORT = env.integer("TANDEM_PORT", 8000, 1, 65535)
 ALLOWED_HOSTS = env.names("TANDEM_ALLOWED_HOSTS", ["*"])
 CSRF_TRUSTED_ORIGINS = env.origins("TANDEM_TRUSTED_ORIGINS")
 ENGINE_PORTS = env.port_range("TANDEM_ENGINE_PORTS", "21000-30999")
@@ -126,7 +125,6 @@ UNFOLD = admin_theme.UNFOLD
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", env.package_folder("plotly") / "package_data")]
-STATIC_ROOT = STATE_DIR / "static"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 

@@ -12,7 +12,6 @@ from dashboard.embedded import EmbeddedPostgres, EmbeddedValkey
 from dashboard.translations import compile_stale
 
 _state = Path(tempfile.mkdtemp(prefix="tandem-tests-"))
-(_state / "static").mkdir()
 _postgres = EmbeddedPostgres(_state)
 _valkey = EmbeddedValkey(_state)
 

@@ -65,7 +65,7 @@ class Up:
             tokens = self._database()
             self._processes(tokens)
             self._models()
-            self.terminal.line(self._ready_line())
+            self.terminal.line(ready_line(self.options, self.new_password))
             self._wait("", lambda: False, seconds=None)
 
     def _prepare(self) -> None:
@@ -139,10 +139,6 @@ class Up:
         finally:
             connection.close()
 
-    def _ready_line(self) -> str:
-        password = self.new_password or "as set"
-        return f"Ready: {self.options.url}  user {panel.ADMIN}  password {password}"
-
     @contextlib.contextmanager
     def _stopping_in_order(self) -> Iterator[None]:
         """The first signal raises StopRequested, a second one only shortens the farewell."""
@@ -161,6 +157,11 @@ class Up:
 
     def _hurry(self, number: int, frame: FrameType | None) -> None:
         self.supervisor.hurry = True
+
+
+def ready_line(options: Options, made_up: str) -> str:
+    password = made_up or ("as set" if options.admin_password else "unchanged")
+    return f"Ready: {options.url}  user {panel.ADMIN}  password {password}"
 
 
 def _request_stop(number: int, frame: FrameType | None) -> None:

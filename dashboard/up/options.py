@@ -61,7 +61,7 @@ def prepare_state(state: Path) -> None:
     """Private folders, and the key that signs sessions, made once. Raises UpError."""
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in ("log", "secrets", "static"):
+        for name in ("log", "secrets"):
             (state / name).mkdir(mode=0o700, exist_ok=True)
         key = state / "secrets" / "django-key"
         if not key.exists():

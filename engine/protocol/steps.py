@@ -100,7 +100,7 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     kernel: str
     """Name of the linear kernel in use, e.g. `int8 oneDNN` or `fp32`."""
     transport: str = "none"
-    """Collective transport: `gloo`, or `none` for a single rank."""
+    """What carries collectives: `tcp` or `gloo`, or `none` for a single rank."""
 
 
 class Timings(msgspec.Struct, frozen=True, array_like=True):

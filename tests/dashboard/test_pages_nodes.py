@@ -25,7 +25,7 @@ def test_adding_a_node_shows_its_token_once_with_the_command(operator: Client) -
     text = answer.content.decode()
     token = token_in(text)
     assert f"export TANDEM_NODE_TOKEN={token}" in text
-    assert "python -m engine.agent --server http://testserver" in text
+    assert ".venv/bin/python -m engine.agent --server http://testserver" in text
     assert "no-store" in answer["Cache-Control"]
     assert Node.objects.get().token_hash == hash_token(token)
     for path in ("/nodes/", "/nodes/box-1/"):

@@ -42,7 +42,7 @@ def test_a_malformed_port_stops_the_start(value: str, monkeypatch: pytest.Monkey
         ("DATABASE_URL", "postgresql://u:s3cret@h:port/x", "the port must be a number"),
         ("DATABASE_URL", "postgresql://u:s3cret#more@h:5432/x", "must be written as %2F"),
         ("DATABASE_URL", "postgresql://[s3cret", "cannot be read"),
-        ("TANDEM_ENGINE_PORTS", "30000-20000", "must look like 21000-29999"),
+        ("TANDEM_ENGINE_PORTS", "30000-20000", "must look like 21000-30999"),
         ("TANDEM_DEBUG", "perhaps", "must be true or false"),
         ("TANDEM_LOG_LEVEL", "LOUD", "must be DEBUG, INFO"),
         ("TANDEM_TRUSTED_ORIGINS", "tandem.example", "must list origins such as https://"),
