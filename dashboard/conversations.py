@@ -84,10 +84,15 @@ def ask_again(user: User, pk: int, route: str, system: str) -> Turn:
     return _answered(conversation)
 
 
-def keep(answer: Message) -> None:
-    """Save an answer as far as it is, and show that somebody is still writing it."""
-    answer.save(update_fields=["content", "status", "error", "metrics"])
+def keep(answer: Message) -> bool:
+    """Save an answer as far as it is, and show that somebody is still writing it.
+
+    False when its conversation was deleted meanwhile.
+    """
+    fields = {name: getattr(answer, name) for name in ("content", "status", "error", "metrics")}
+    kept = Message.objects.filter(pk=answer.pk).update(**fields)
     Conversation.objects.filter(pk=answer.conversation_id).update(updated=timezone.now())
+    return kept == 1
 
 
 def close_abandoned(conversation: Conversation) -> None:

@@ -44,7 +44,7 @@ class Answering:
 
     async def run(self) -> None:
         """Ask and send on, to whatever end."""
-        keeper = asyncio.create_task(self._keep_on())
+        keeper = asyncio.create_task(self._keep_on(asyncio.current_task()))
         status, error = MessageStatus.FAILED, _("Something went wrong; the server’s log says what.")
         try:
             status, error = await self._outcome()
@@ -114,10 +114,15 @@ class Answering:
         html = render_markdown(text)
         await self._send({"type": "render", "html": html, "length": _utf16_length(text)})
 
-    async def _keep_on(self) -> None:
-        while True:
+    async def _keep_on(self, answering: asyncio.Task[None] | None) -> None:
+        """Until the end, or until nobody can read the answer any more: then it is stopped."""
+        keep = database_sync_to_async(conversations.keep)
+        kept = True
+        while kept:
             await asyncio.sleep(KEEP_SECONDS)
-            await database_sync_to_async(conversations.keep)(self.turn.answer)
+            kept = await keep(self.turn.answer)
+        if answering is not None:
+            answering.cancel()
 
     @staticmethod
     async def _halt(keeper: asyncio.Task[None]) -> None:

@@ -12,6 +12,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.urls import path
 
 from dashboard.choices import DeploymentStatus, MessageStatus
+from dashboard.consumers import answer
 from dashboard.consumers.chat import SIGNED_OUT, ChatConsumer
 from dashboard.gateway.upstream import close_session
 from dashboard.models import Conversation, Message
@@ -229,6 +230,22 @@ async def test_without_a_sign_in_the_socket_closes() -> None:
         await browser.socket.receive()
     assert closed.value.code == SIGNED_OUT
     await browser.socket.disconnect()
+
+
+async def test_deleting_a_conversation_stops_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer, "KEEP_SECONDS", 0.05)
+    async with running(FakeHead(hold_at=1)) as head:
+        user = await database_sync_to_async(stage)(head)
+        async with tab(user) as browser:
+            await browser.ask()
+            await browser.until("delta")
+            await Conversation.objects.all().adelete()
+            assert (await browser.until("done"))[-1]["status"] == "stopped"
+            await head.wait(head.aborted)
+            await browser.ask(conversation=1)
+            refused = (await browser.until("error"))[-1]
+            assert refused["message"] == "This conversation does not exist any more."
+    assert await saved() == []
 
 
 @pytest.mark.parametrize("junk", ['{"type": "fly"}', "[", '{"type": "send", "route": 3}'])
