@@ -13,7 +13,9 @@ from dashboard.lifecycle.nodes import (
     create_node,
     disconnect,
     node_with_token,
+    remove_node,
     rotate_token,
+    set_schedulable,
 )
 from dashboard.lifecycle.observation import observe
 from dashboard.lifecycle.reconcile import prune_log, reconcile
@@ -30,9 +32,11 @@ __all__ = [
     "observe",
     "prune_log",
     "reconcile",
+    "remove_node",
     "request_deploy",
     "request_restart",
     "request_stop",
     "resume_on",
     "rotate_token",
+    "set_schedulable",
 ]

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import msgspec
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
@@ -54,6 +55,44 @@ def rotate_token(node: Node, address: str | None = None, *, routine: bool = Fals
         record(Sentence(_("Node %(node)s has a new token."), node=node.name), node=node)
     outbox.take_over(node.pk, "")
     return token
+
+
+@transaction.atomic
+def set_schedulable(node: Node, on: bool, by: object) -> None:
+    """Open or close it for new ranks; what runs there already stays."""
+    if not Node.objects.filter(pk=node.pk).exclude(schedulable=on).update(schedulable=on):
+        return
+    opened = _("Opened for new ranks by %(by)s.")
+    closed = _("Closed for new ranks by %(by)s.")
+    record(Sentence(opened if on else closed, by=str(by)), node=node)
+    outbox.task(RECONCILE_TASK)  # Something may have waited for a place.
+
+
+@transaction.atomic
+def remove_node(node: Node, by: object) -> None:
+    """Take it out of the fleet, with the history of what once ran on it.
+
+    Raises StatusConflict while its agent is connected or something should run there.
+    """
+    locked_node = Node.objects.select_for_update(no_key=False).get(pk=node.pk)
+    if locked_node.status == NodeStatus.ONLINE:
+        raise StatusConflict(
+            Sentence(_("%(node)s is online; stop its agent first."), node=locked_node.name)
+        )
+    there = Replica.objects.filter(Q(ranks__node=node) | Q(head_node=node))
+    live = there.filter(status__in=LIVE_REPLICA_STATUSES).select_related("deployment").first()
+    if live is not None:
+        raise StatusConflict(
+            Sentence(
+                _("%(name)s still has a rank on %(node)s; stop it first."),
+                name=live.deployment.name,
+                node=locked_node.name,
+            )
+        )
+    Replica.objects.filter(pk__in=there.values("pk")).delete()
+    locked_node.delete()
+    record(Sentence(_("Node %(node)s was removed by %(by)s."), node=node.name, by=str(by)))
+    outbox.announce("node", node.pk)
 
 
 def node_with_token(token: str) -> Node | None:

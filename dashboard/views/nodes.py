@@ -1,8 +1,10 @@
 """The boxes."""
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -41,6 +43,24 @@ def node_token(request: HttpRequest, name: str) -> HttpResponse:
     """A fresh token; the old one stops working at once."""
     node = get_object_or_404(Node, name=name)
     return _token_page(request, node, lifecycle.rotate_token(node))
+
+
+@operator_required
+@require_POST
+def node_act(request: HttpRequest, name: str, action: str) -> HttpResponse:
+    """Open it for new ranks, close it, or take it out of the fleet."""
+    node = get_object_or_404(Node, name=name)
+    by = request.user.get_username()
+    if action != "remove":
+        lifecycle.set_schedulable(node, action == "open", by)
+        return redirect("node-detail", name)
+    try:
+        lifecycle.remove_node(node, by)
+    except StatusConflict as error:
+        messages.error(request, str(error))
+        return redirect("node-detail", name)
+    messages.success(request, _("%(node)s is no longer part of the fleet.") % {"node": name})
+    return redirect("nodes")
 
 
 @never_cache

@@ -17,6 +17,11 @@ urlpatterns = [
     path("nodes/", nodes.nodes, name="nodes"),
     path("nodes/<slug:name>/token/", nodes.node_token, name="node-token"),
     path("nodes/<slug:name>/", nodes.node_detail, name="node-detail"),
+    re_path(
+        r"^nodes/(?P<name>[-\w]+)/(?P<action>open|close|remove)/$",
+        nodes.node_act,
+        name="node-act",
+    ),
     path("deployments/", deployments.deployments, name="deployments"),
     path("deployments/new/", deployments.deployment_new, name="deployment-new"),
     path("deployments/<slug:name>/", deployments.deployment_detail, name="deployment-detail"),

@@ -8,9 +8,9 @@ from django.test import Client
 from dashboard.choices import NodeStatus
 from dashboard.models import Deployment, Node
 from dashboard.models.fleet import hash_token
-from tests.dashboard.pages_cast import body, make_launch, make_model, make_node, operator
+from tests.dashboard.pages_cast import body, make_launch, make_model, make_node, operator, viewer
 
-__all__ = ["operator"]
+__all__ = ["operator", "viewer"]
 pytestmark = pytest.mark.django_db
 
 
@@ -88,3 +88,43 @@ def test_the_ranks_of_a_node_are_named(operator: Client) -> None:
 
 def test_without_nodes_one_is_told_what_to_do(operator: Client) -> None:
     assert "start its agent with the token" in body(operator, "/nodes/")
+
+
+def test_a_node_is_closed_and_opened_for_new_ranks(operator: Client) -> None:
+    make_node("box-1")
+    assert "Close for new ranks" in body(operator, "/nodes/box-1/")
+    operator.post("/nodes/box-1/close/")
+    text = body(operator, "/nodes/box-1/")
+    assert "Takes no new ranks" in text
+    assert "Closed for new ranks by ada." in text
+    operator.post("/nodes/box-1/open/")
+    assert Node.objects.get().schedulable
+
+
+def test_a_node_that_is_away_can_be_removed_with_its_history(operator: Client) -> None:
+    row = Deployment.objects.create(name="smol", model=make_model(), tp=2)
+    launch = make_launch(row, make_node("box-1"), make_node("box-2", NodeStatus.OFFLINE))
+    answer = operator.post("/nodes/box-2/remove/", follow=True)
+    assert "smol still has a rank on box-2; stop it first." in answer.content.decode()
+    type(launch).objects.update(status="stopped")
+    answer = operator.post("/nodes/box-2/remove/", follow=True)
+    assert answer.redirect_chain == [("/nodes/", 302)]
+    assert "box-2 is no longer part of the fleet." in answer.content.decode()
+    assert not row.replicas.exists()
+    assert [node.name for node in Node.objects.all()] == ["box-1"]
+    assert "Node box-2 was removed by ada." in body(operator, "/")
+
+
+def test_a_node_that_is_online_cannot_be_removed(operator: Client) -> None:
+    make_node("box-1")
+    assert "Remove box-1 from the fleet?" in body(operator, "/nodes/box-1/")
+    answer = operator.post("/nodes/box-1/remove/", follow=True)
+    assert "box-1 is online; stop its agent first." in answer.content.decode()
+    assert Node.objects.exists()
+
+
+def test_who_may_only_look_changes_no_node(viewer: Client) -> None:
+    make_node("box-1", NodeStatus.OFFLINE)
+    for action in ("open", "close", "remove", "token"):
+        assert viewer.post(f"/nodes/box-1/{action}/").status_code == 403
+    assert "Close for new ranks" not in body(viewer, "/nodes/box-1/")
