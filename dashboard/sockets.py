@@ -1,6 +1,7 @@
 """WebSocket routes."""
 
-from django.urls import URLPattern, path
+from channels.security.websocket import WebsocketDenier
+from django.urls import URLPattern, path, re_path
 
 from dashboard.consumers.chat import ChatConsumer
 from dashboard.consumers.events import EventsConsumer
@@ -10,4 +11,5 @@ websocket_urlpatterns: list[URLPattern] = [
     path("ws/events", EventsConsumer.as_asgi()),
     path("ws/chat", ChatConsumer.as_asgi()),
     path("ws/telemetry", TelemetryConsumer.as_asgi()),
+    re_path("", WebsocketDenier.as_asgi()),  # unknown: refused, not a fault of the server
 ]

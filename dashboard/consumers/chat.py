@@ -11,6 +11,7 @@ import msgspec
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.utils import translation
 from django.utils.translation import gettext as _
 
@@ -107,12 +108,24 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
     async def _begin(self, message: Send | Again) -> None:
         if self.task is not None and not self.task.done():
             raise conversations.Busy(_("An answer is on its way; stop it or wait for its end."))
+        if not await database_sync_to_async(self._still_signed_in)():
+            text = _("You were signed out. Sign in in another tab, then send it again here.")
+            await self._say("error", message=text)
+            await self.close(SIGNED_OUT)
+            return
         turn = await database_sync_to_async(self._turn)(message)
         await self._say("conversation", id=turn.conversation.pk, title=turn.conversation.title)
         parameters = msgspec.to_builtins(message.parameters)
         self.answering = Answering(turn, parameters, self._send_message)
         self.task = asyncio.create_task(self.answering.run())
         self.task.add_done_callback(_log_failure)
+
+    def _still_signed_in(self) -> bool:
+        """The socket may be older than a sign-out, an expiry or the end of the account."""
+        session = self.scope.get("session")
+        if session is not None and not session.exists(session.session_key):
+            return False
+        return User.objects.filter(pk=self.scope["user"].pk, is_active=True).exists()
 
     def _turn(self, message: Send | Again) -> Turn:
         user = self.scope["user"]

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import http.client
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     terminal = Terminal()
     try:
         options = Options.from_environment(BASE)
+        # No process started from here on needs it, the embedded servers included.
+        os.environ.pop("TANDEM_ADMIN_PASSWORD", None)
         prepare_state(options.state)
         with StateLock(options.state):
             check_port(options.host, options.port)

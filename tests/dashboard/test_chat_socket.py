@@ -9,6 +9,7 @@ import pytest
 from channels.db import database_sync_to_async
 from channels.routing import URLRouter
 from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.sessions.backends.db import SessionStore
 from django.urls import path
 
 from dashboard.choices import DeploymentStatus, MessageStatus
@@ -27,8 +28,8 @@ application = URLRouter([path("ws/chat", ChatConsumer.as_asgi())])
 class Browser:
     """One tab's socket."""
 
-    def __init__(self, user: User | AnonymousUser) -> None:
-        self.socket = SocketClient(application, "/ws/chat", user=user)
+    def __init__(self, user: User | AnonymousUser, **scope: Any) -> None:
+        self.socket = SocketClient(application, "/ws/chat", user=user, **scope)
 
     async def say(self, **message: Any) -> None:
         await self.socket.send(json.dumps(message))
@@ -230,6 +231,25 @@ async def test_without_a_sign_in_the_socket_closes() -> None:
         await browser.socket.receive()
     assert closed.value.code == SIGNED_OUT
     await browser.socket.disconnect()
+
+
+@pytest.mark.parametrize("how", ["signed out", "closed account"])
+async def test_an_open_tab_does_not_outlive_its_sign_in(how: str) -> None:
+    user = await database_sync_to_async(stage)(None)
+    session = SessionStore()
+    await session.acreate()
+    browser = Browser(user, session=session)
+    assert await browser.socket.connect()
+    if how == "signed out":
+        await session.aflush()
+    else:
+        await User.objects.aupdate(is_active=False)
+    await browser.ask("Am I still here?")
+    assert "You were signed out." in (await browser.until("error"))[-1]["message"]
+    with pytest.raises(Closed) as closed:
+        await browser.socket.receive()
+    assert closed.value.code == SIGNED_OUT
+    assert await saved() == []
 
 
 async def test_deleting_a_conversation_stops_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:

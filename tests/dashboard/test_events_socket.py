@@ -101,3 +101,7 @@ async def test_what_is_not_committed_is_not_announced(worker: Worker) -> None:
         await database_sync_to_async(lifecycle.request_deploy)(deployment, "someone")
     assert await socket.nothing_arrives()
     await socket.disconnect()
+
+
+async def test_an_unknown_socket_is_refused() -> None:
+    assert not await SocketClient(application, "/ws/nowhere", [HOST]).connect()
