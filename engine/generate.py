@@ -138,7 +138,8 @@ async def generate(options: argparse.Namespace) -> None:
             for task in work:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
-            await engine.stop(Said("Done."))
+            engine.finish(Said("Done."))
+            await engine.close()
 
 
 async def _watch(ranks: list[asyncio.subprocess.Process]) -> None:

@@ -145,7 +145,7 @@ def _lost(name: Sentence) -> tuple[Fields, Cause]:
 def exit_cause(name: Sentence, state: ProcessState) -> Cause:
     """Why a process that should run has ended."""
     code = state.exit_code
-    if state.asked:
+    if state.asked and not _gave_up(state):
         sentence = Sentence(
             _("%(process)s was stopped: its node's agent was shut down."), process=name
         )
@@ -170,6 +170,11 @@ def exit_cause(name: Sentence, state: ProcessState) -> Cause:
             words=state.log_tail[-1] if state.log_tail else "-",
         )
     return Cause(_own_end(state), sentence)
+
+
+def _gave_up(state: ProcessState) -> bool:
+    """A head that ends by request has exit code 0, so this one had its own reason before."""
+    return state.role == "head" and state.exit_code is not None and state.exit_code > 0
 
 
 def _own_end(state: ProcessState) -> Fault:

@@ -117,16 +117,20 @@ class HeadEngine:
             for task in done:
                 await task
         except EngineError as error:
-            self._finish(error.said)
+            self.finish(error.said)
             raise
         finally:
             for task in work:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
 
-    async def stop(self, reason: Said) -> None:
-        """End every open answer with `reason` and the ranks with it."""
-        self._finish(reason)
+    def finish(self, reason: Said) -> None:
+        """No more requests; the open ones end with the first reason given."""
+        self._end = self._end or reason
+        self._deliver(self.scheduler.end_all("error", str(self._end)))
+
+    async def close(self) -> None:
+        """End the ranks."""
         await self._group.close()
 
     def submit(self, prompts: list[list[int]], wanted: Wanted) -> Generation:
@@ -248,8 +252,3 @@ class HeadEngine:
         if isinstance(message, Result) and peer.rank == self._group.output_rank:
             self._results.append(message)
             self._wake.set()
-
-    def _finish(self, reason: Said) -> None:
-        """No more requests; the open ones end with the first reason given."""
-        self._end = self._end or reason
-        self._deliver(self.scheduler.end_all("error", str(self._end)))

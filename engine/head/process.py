@@ -42,8 +42,10 @@ async def run_head(spec: ProcessSpec, deadlines: Deadlines | None = None) -> int
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        await engine.stop(said(_("The engine is being stopped.")))
+        # The ranks hear of it last: their end, reported first, would hide the reason for this one.
+        engine.finish(said(_("The engine is being stopped.")))
         await front.stop()
+        await engine.close()
 
 
 def _explain(work: asyncio.Task[None]) -> int:

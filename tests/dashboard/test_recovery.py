@@ -222,7 +222,7 @@ async def test_ranks_that_followed_their_head_are_not_taken_for_the_cause(worker
         cast.b.exit(":rank1", 0, words="The head asked this rank to stop.")
         await cast.b.report()
         await cast.until(lambda: Deployment.objects.get().status == "restarting")
-        cast.a.exit(":head", 1, words="KeyError: 'x'")
+        cast.a.exit(":head", 1, words="KeyError: 'x'", asked=True)
         await cast.a.report()
         cause = "The head on node-a ended with exit code 1. Its last words: KeyError: 'x'"
         await cast.until(lambda: str(Replica.objects.earliest("pk").reason) == cause)

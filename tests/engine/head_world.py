@@ -89,7 +89,8 @@ class HeadWorld:
         if self.life is not None:
             self.life.cancel()
             await asyncio.gather(self.life, return_exceptions=True)
-        await self.engine.stop(Said("The test is over."))
+        self.engine.finish(Said("The test is over."))
+        await self.engine.close()
         await self.front.stop()
         for task in self._tasks:
             task.cancel()
