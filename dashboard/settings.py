@@ -5,11 +5,12 @@ from pathlib import Path
 
 from django.utils.translation import gettext_lazy as _
 
+import engine
 from dashboard import admin_theme, env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 STATE_DIR = env.state_dir(BASE_DIR)
-VERSION = "0.1.0"
+VERSION = engine.VERSION
 
 DEBUG = env.flag("TANDEM_DEBUG", False)
 

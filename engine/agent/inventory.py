@@ -1,6 +1,5 @@
 """What this node is made of, asked once when the agent starts."""
 
-import importlib.metadata
 import os
 import platform
 import socket
@@ -9,6 +8,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from engine import VERSION
 from engine.protocol.agent import Inventory
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -44,7 +44,7 @@ def take_inventory(address: str, cpuinfo: Path = CPUINFO) -> Inventory:
         cpu_count=_usable_cpus(),
         memory_bytes=psutil.virtual_memory().total,
         python=platform.python_version(),
-        engine_version=_engine_version(),
+        engine_version=VERSION,
         instruction_sets=[name for name in KERNEL_SETS if name in flags],
     )
 
@@ -77,10 +77,3 @@ def _usable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _engine_version() -> str:
-    try:
-        return importlib.metadata.version("tandem")
-    except importlib.metadata.PackageNotFoundError:
-        return "source"

@@ -62,7 +62,7 @@ def joined(states: Sequence[Said]) -> Said:
 
 def describe_ready(rank: int, ready: Ready) -> str:
     return (
-        f"Rank {rank} is ready after {ready.load_seconds:.1f} s: layers {ready.first_layer} to "
-        f"{ready.last_layer}, {ready.kv_heads} KV heads, {ready.weight_bytes / 1e6:.0f} MB of "
+        f"Rank {rank} is ready, loaded in {ready.load_seconds:.1f} s: layers {ready.first_layer} "
+        f"to {ready.last_layer}, {ready.kv_heads} KV heads, {ready.weight_bytes / 1e6:.0f} MB of "
         f"weights, {ready.kv_bytes / 1e6:.0f} MB of KV, {ready.kernel}, {ready.transport}."
     )

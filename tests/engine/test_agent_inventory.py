@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from engine import VERSION
 from engine.agent.inventory import address_towards, take_inventory
 
 CPUINFO = """processor\t: 0
@@ -22,6 +23,7 @@ def test_the_processor_and_what_its_kernels_can_use(tmp_path: Path) -> None:
     assert inventory.address == "127.0.0.2"
     assert inventory.memory_bytes > 1 << 20
     assert inventory.hostname
+    assert inventory.engine_version == VERSION
 
 
 def test_an_arm_processor_names_its_features_otherwise(tmp_path: Path) -> None:
