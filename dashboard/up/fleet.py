@@ -19,6 +19,7 @@ def web(options: Options) -> Program:
         f"--host={options.host}",
         f"--port={options.port}",
         "--no-access-log",
+        f"--log-level={options.log_level.lower()}",
         "--timeout-graceful-shutdown=3",
         "--ws-ping-interval=20",
     )
