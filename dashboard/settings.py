@@ -127,6 +127,7 @@ UNFOLD = admin_theme.UNFOLD
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", env.package_folder("plotly") / "package_data")]
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 WHITENOISE_AUTOREFRESH = DEBUG
 
 LOGGING = {

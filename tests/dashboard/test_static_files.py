@@ -35,6 +35,7 @@ async def test_a_large_file_is_sent_in_pieces(plotly: bytes) -> None:
     assert response["Content-Length"] == str(len(plotly))
     assert "javascript" in response["Content-Type"]
     assert response["X-Content-Type-Options"] == "nosniff"
+    assert "Access-Control-Allow-Origin" not in response
 
 
 async def test_what_the_browser_has_is_not_sent_again() -> None:
