@@ -122,3 +122,11 @@ def test_the_call_shows_the_real_address(operator: Client) -> None:
     Deployment.objects.create(name="smol", model=make_model())
     text = operator.get("/deployments/smol/", HTTP_HOST="box.office:8000").content.decode()
     assert "curl http://box.office:8000/v1/chat/completions" in text
+
+
+@pytest.mark.parametrize(("status", "offered"), [("stopped", 1), ("failed", 1), ("ready", 0)])
+def test_what_does_not_run_can_be_deleted(operator: Client, status: str, offered: int) -> None:
+    Deployment.objects.create(name="smol", model=make_model(), status=status)
+    assert body(operator, "/deployments/smol/").count('data-dialog="delete"') == offered
+    operator.post("/deployments/smol/delete/")
+    assert Deployment.objects.exists() is not bool(offered)
