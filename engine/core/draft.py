@@ -32,6 +32,13 @@ class Draft:
         self.budget -= tokens
         self.rows_left -= 1
 
+    def top_up(self) -> None:
+        """Give what is left of the budget to the prompts that were picked, in order."""
+        for index, (sequence, count) in enumerate(self.picked):
+            more = min(sequence.pending - count, self.budget)
+            self.picked[index] = (sequence, count + more)
+            self.budget -= more
+
     def launch(self, epoch: int, n: int, released: list[int]) -> tuple[Step, list[Flown]]:
         """The step to send, and what to remember of it; the sequences count as computed."""
         rows: list[Row] = []

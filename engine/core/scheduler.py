@@ -117,6 +117,7 @@ class Scheduler:
         self._pick_prefills(draft)
         if self.counters.preemptions == preempted:
             self._admit(draft, now)
+        draft.top_up()
         return self._launch(draft) if draft.picked else None
 
     def apply(self, result: Result, now: float) -> list[Event]:
@@ -159,11 +160,17 @@ class Scheduler:
                 draft.pick(sequence, 1)
 
     def _pick_prefills(self, draft: Draft) -> None:
-        for sequence in self._running.values():
+        """Equal shares of the budget, the least work first, and one share for who waits.
+
+        A short prompt then answers after a few steps, however long the others are.
+        """
+        prefills = [s for s in self._running.values() if not s.in_flight and s.pending > 1]
+        shares = len(prefills) + bool(self._waiting)
+        for sequence in sorted(prefills, key=lambda s: s.pending):
             if draft.full:
                 return
-            if not sequence.in_flight and sequence.pending > 1:
-                draft.pick(sequence, min(sequence.pending, draft.budget))
+            draft.pick(sequence, min(sequence.pending, max(1, draft.budget // shares)))
+            shares -= 1
 
     def _grow(self, sequence: Sequence) -> bool:
         """Give a sequence the block its next token needs, taking one from the newest if must be.

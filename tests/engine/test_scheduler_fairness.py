@@ -35,6 +35,25 @@ def test_decode_rows_come_before_prefill_and_the_budget_holds() -> None:
     assert [(len(row.tokens), row.sample) for row in step.rows] == [(1, True), (7, False)]
 
 
+def test_a_short_prompt_does_not_wait_for_a_long_one_to_be_read() -> None:
+    scheduler = make(blocks=128, max_batch_size=4, token_budget=64)
+    mirror = RankMirror()
+    long = ask("long", 900, answer=1)
+    scheduler.add(long)
+    sizes: list[int] = []
+    shorts = [ask(f"short{i}", 40, answer=1, first=2000 + 100 * i) for i in range(3)]
+    while not long.finish:
+        if len(sizes) in (2, 4, 6):
+            scheduler.add(shorts[len(sizes) // 2 - 1])
+        step = scheduler.schedule(0.0)
+        assert step is not None
+        scheduler.apply(mirror.run(step), 0.0)
+        sizes.append(sum(len(row.tokens) for row in step.rows))
+        if len(sizes) in (4, 6, 8):
+            assert shorts[len(sizes) // 2 - 2].finish
+    assert set(sizes[:-1]) == {64}, "no budget was wasted"
+
+
 def test_small_requests_pass_one_that_lacks_memory_but_not_for_ever() -> None:
     scheduler = make(blocks=12, max_batch_size=2, token_budget=256)
     mirror = RankMirror()
