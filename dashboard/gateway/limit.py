@@ -1,5 +1,6 @@
 """No request body beyond the limit reaches Django, which would spool all of it to disk first."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -8,6 +9,9 @@ from django.utils.translation import gettext as _
 
 from dashboard.gateway.errors import ApiError
 
+STALL_SECONDS = 30.0
+"""Longest pause in a body; who sends half of one would otherwise hold a connection for ever."""
+
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -15,7 +19,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class BodyLimit:
-    """ASGI: 413 as soon as the declared or the arrived length is too large."""
+    """ASGI: 413 as soon as the declared or arrived length is too large, 408 when a body stalls."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -23,20 +27,28 @@ class BodyLimit:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         if _declared(scope) > limit:
-            await _refuse(send, limit)
+            await _refuse_size(send, limit)
             return
-        arrived = 0
+        arrived, whole, stalled = 0, False, False
 
         async def counted() -> Mapping[str, Any]:
-            nonlocal arrived
-            message = await receive()
+            nonlocal arrived, whole, stalled
+            try:
+                async with asyncio.timeout(None if whole else STALL_SECONDS):
+                    message = await receive()
+            except TimeoutError:
+                stalled = True
+                return {"type": "http.disconnect"}
             arrived += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
             # To Django the client has gone: it drops the body and sends nothing.
             return {"type": "http.disconnect"} if arrived > limit else message
 
         await self._application(scope, counted, send)
         if arrived > limit:
-            await _refuse(send, limit)
+            await _refuse_size(send, limit)
+        elif stalled:
+            await _refuse(send, 408, _("The request's body did not arrive."), "request_timeout")
 
 
 def _declared(scope: Message) -> int:
@@ -44,9 +56,13 @@ def _declared(scope: Message) -> int:
     return int(value) if value.isdigit() else 0
 
 
-async def _refuse(send: Send, limit: int) -> None:
+async def _refuse_size(send: Send, limit: int) -> None:
     text = _("The request is larger than %(limit)s MiB.") % {"limit": f"{limit / 1024**2:g}"}
-    body = ApiError(text, status=413, code="request_too_large").encode()
+    await _refuse(send, 413, text, "request_too_large")
+
+
+async def _refuse(send: Send, status: int, text: str, code: str) -> None:
+    body = ApiError(text, status=status, code=code).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

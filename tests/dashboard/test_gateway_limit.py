@@ -1,5 +1,6 @@
 """A body beyond the limit is refused while it arrives, declared or not."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from io import BytesIO
 
@@ -36,3 +37,16 @@ async def test_a_body_at_the_limit_is_read() -> None:
     async with panel("sk-tdm-nobody") as client:
         response = await client.post(CHAT, data=b"x" * LIMIT)
         assert response.status == 401
+
+
+async def half() -> AsyncIterator[bytes]:
+    yield b"{"
+    await asyncio.Event().wait()
+
+
+async def test_a_body_that_stalls_is_408(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.gateway.limit.STALL_SECONDS", 0.3)
+    async with panel() as client:
+        response = await client.post(CHAT, data=half())
+        assert response.status == 408
+        assert (await response.json())["error"]["code"] == "request_timeout"
