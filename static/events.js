@@ -99,18 +99,24 @@ if ("signedIn" in document.body.dataset) {
 const LOG_LINES = 1000;
 const log = document.getElementById("log");
 
+// The reader's own clock; the server only knows UTC.
+const clock = (at) => at.toLocaleTimeString([], { hourCycle: "h23" });
+
 function appendLog(source, text) {
   const line = document.createElement("div");
   line.className = "log-line";
+  const time = document.createElement("time");
+  time.textContent = clock(new Date());
   const name = document.createElement("b");
   name.textContent = source;
   const words = document.createElement("span");
   words.textContent = text;
-  line.append(name, words);
+  line.append(time, name, words);
   log.append(line);
 }
 
 if (log) {
+  for (const time of log.querySelectorAll("time")) time.textContent = clock(new Date(time.dateTime));
   log.scrollTop = log.scrollHeight;
   document.body.addEventListener("log", ({ detail }) => {
     const following = log.scrollHeight - log.scrollTop - log.clientHeight < 40;

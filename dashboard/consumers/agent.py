@@ -47,6 +47,8 @@ FIRST_REPORT_SECONDS = 3.0
 """An agent that has not reported by then is told what to run anyway."""
 
 WRONG_TOKEN, UNREADABLE, TAKEN_OVER, SILENT = 4401, 4400, 4409, 4408
+SERVICE_RESTART = 1012
+"""The code of sockets that this server closes because it stops."""
 
 
 class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
@@ -80,9 +82,11 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
             await self.watch
         if self.joined:
             await self.channel_layer.group_discard(node_group(self.node.pk), self.channel_name)
-            await database_sync_to_async(lifecycle.disconnect)(
-                self.node.pk, self.connection, self.closed_because
-            )
+            # This server going away says nothing of the node: its agent dials again, or is missed.
+            if code != SERVICE_RESTART:
+                await database_sync_to_async(lifecycle.disconnect)(
+                    self.node.pk, self.connection, self.closed_because
+                )
 
     async def receive(
         self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from dashboard import lifecycle
 from dashboard.consumers import agent as consumer
-from dashboard.models import LogLine, Node
+from dashboard.models import Event, LogLine, Node
 from engine.protocol.agent import AgentHello, AgentWelcome, Observed, Refused
 from tests.dashboard.fake_agent import FakeAgent, inventory
 from tests.dashboard.fleet_cast import Fleet, Worker, fleet, node, worker
@@ -55,6 +55,14 @@ async def test_a_node_that_says_hello_is_online_with_what_it_is_made_of(worker: 
         assert box.status == "online"
         assert box.hardware == inventory("10.0.0.9")
     await wait_for_offline("box")
+
+
+async def test_a_panel_that_stops_says_nothing_of_its_nodes(worker: Worker) -> None:
+    agent = FakeAgent(await new_node(), "10.0.0.9")
+    await agent.dial()
+    await agent.socket.disconnect(consumer.SERVICE_RESTART)
+    assert (await node("box")).status == "online"
+    assert not await Event.objects.filter(level="warning").aexists()
 
 
 async def wait_for_offline(name: str) -> None:
