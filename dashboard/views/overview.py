@@ -46,7 +46,7 @@ def _counts() -> dict[str, int]:
     nodes = Node.objects.aggregate(
         nodes=Count("pk"), online=Count("pk", filter=Q(status=NodeStatus.ONLINE))
     )
-    deployments = Deployment.objects.aggregate(
+    deployments = Deployment.objects.filter(wanted=True).aggregate(
         deployments=Count("pk"), ready=Count("pk", filter=Q(status=DeploymentStatus.READY))
     )
     ranks = Rank.objects.filter(replica__ended_at=None).aggregate(
