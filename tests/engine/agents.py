@@ -39,7 +39,7 @@ class ScriptDriver:
 
     def command(self, spec: ProcessSpec) -> Command:
         return Command(
-            argv=[sys.executable, "-c", spec.model_path],
+            argv=[sys.executable, "-u", "-c", spec.model_path],
             standard_input=encode_spec(spec) + b"\n",
         )
 
