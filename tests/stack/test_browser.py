@@ -30,6 +30,10 @@ LAST_POINT = """() => Math.max(0, ...[...document.querySelectorAll('[data-plot]'
     .flatMap(plot => plot.data ?? [])
     .flatMap(trace => trace.x?.length ? [Number(new Date(trace.x.at(-1)))] : []))"""
 """The time of the newest point on any chart; 0 while nothing is drawn."""
+MINUTES_SHOWN = """() => Math.round(Math.max(0, ...[...document.querySelectorAll('[data-plot]')]
+    .flatMap(plot => plot.layout?.xaxis?.range ? [plot.layout.xaxis.range] : [])
+    .map(([from, to]) => (new Date(to) - new Date(from)) / 60000)))"""
+"""How much time the widest chart spans; 0 while nothing is drawn."""
 
 
 @dataclass
@@ -152,6 +156,13 @@ def test_the_charts_move(page: Page) -> None:
     page.wait_for_function(f"newest => ({LAST_POINT})() > newest", arg=newest)
 
 
+def test_another_span_of_time_is_drawn_on_every_chart(page: Page) -> None:
+    page.goto("/nodes/node-a/")
+    page.wait_for_function(f"() => ({MINUTES_SHOWN})() === 15")
+    page.get_by_role("button", name="5 min", exact=True).click()
+    page.wait_for_function(f"() => ({MINUTES_SHOWN})() === 5")
+
+
 def test_everything_speaks_chinese_after_one_click(page: Page) -> None:
     page.locator('[data-menu="language"] summary').click()
     page.get_by_role("button", name="简体中文").click()
@@ -177,7 +188,7 @@ def test_screenshot_for_the_readme(page: Page) -> None:
     page.set_viewport_size({"width": 1440, "height": 1180})
     page.goto("/")
     page.get_by_role("button", name="5 min", exact=True).click()
-    page.wait_for_function(f"() => ({LAST_POINT})() > 0")
+    page.wait_for_function(f"() => ({MINUTES_SHOWN})() === 5")
     target = PROJECT / "docs" / "screenshot.png"
     target.parent.mkdir(exist_ok=True)
     page.screenshot(path=target)
