@@ -12,11 +12,11 @@ from django.core.asgi import get_asgi_application
 django = get_asgi_application()
 
 # Models can be imported only now that the apps are loaded.
-from dashboard.consumers.agent import AgentConsumer  # noqa: E402
-from dashboard.consumers.origin import SameOrigin  # noqa: E402
-from dashboard.gateway.limit import BodyLimit  # noqa: E402
-from dashboard.gateway.upstream import close_session  # noqa: E402
-from dashboard.sockets import websocket_urlpatterns  # noqa: E402
+from dashboard.consumers.agent import AgentConsumer
+from dashboard.consumers.origin import SameOrigin
+from dashboard.gateway.limit import BodyLimit
+from dashboard.gateway.upstream import close_session
+from dashboard.sockets import websocket_urlpatterns
 
 agents = AgentConsumer.as_asgi()
 browsers = SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))

@@ -160,7 +160,7 @@ def _build(metadata: TokenizerMetadata) -> Tokenizer:
     ignore_merges = metadata.pre == "llama-bpe"
     try:
         model = models.BPE(vocab=vocabulary, merges=merges, ignore_merges=ignore_merges)
-    except Exception as error:
+    except Exception as error:  # the library raises nothing narrower
         raise CheckpointError(
             _("The tokenizer's merges do not fit its tokens: %(error)s."), error=str(error)
         ) from error

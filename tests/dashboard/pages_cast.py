@@ -8,23 +8,10 @@ from django.utils import timezone
 
 from dashboard.choices import NodeStatus, RankStatus
 from dashboard.models import Deployment, Model, Node, Rank, Replica
-from engine.config import EngineConfig, ModelConfig, ParallelPlan
+from engine.config import EngineConfig, ParallelPlan
 from engine.protocol.agent import Inventory
+from tests.shapes import SMOLLM2
 
-SHAPE = ModelConfig(
-    architecture="llama",
-    hidden_size=576,
-    intermediate_size=1536,
-    num_layers=30,
-    num_heads=9,
-    num_kv_heads=3,
-    head_dim=64,
-    vocab_size=49152,
-    context_length=8192,
-    rope_theta=100_000.0,
-    rms_norm_eps=1e-5,
-    tie_embeddings=True,
-)
 HARDWARE = Inventory(
     hostname="box-1",
     address="10.0.0.1",
@@ -61,7 +48,7 @@ def make_model(name: str = "smollm2-135m") -> Model:
         revision=name,
         size_bytes=98_000_000,
         parameters=134_515_008,
-        config=msgspec.to_builtins(SHAPE),
+        config=msgspec.to_builtins(SMOLLM2),
     )
 
 

@@ -6,22 +6,9 @@ from hypothesis import strategies as st
 
 from dashboard.errors import PlacementError
 from dashboard.placement import HEAD_BYTES, USABLE, NodeCapacity, Placement, place
-from engine.config import EngineConfig, ModelConfig, ParallelPlan
+from engine.config import EngineConfig, ParallelPlan
+from tests.shapes import SMOLLM2
 
-MODEL = ModelConfig(
-    architecture="llama",
-    hidden_size=576,
-    intermediate_size=1536,
-    num_layers=30,
-    num_heads=9,
-    num_kv_heads=3,
-    head_dim=64,
-    vocab_size=49152,
-    context_length=8192,
-    rope_theta=1e5,
-    rms_norm_eps=1e-5,
-    tie_embeddings=True,
-)
 GIB = 2**30
 
 
@@ -42,34 +29,34 @@ def config(tp: int = 1, pp: int = 1) -> EngineConfig:
 
 
 def test_two_ranks_go_to_two_nodes_and_the_head_to_the_first() -> None:
-    placement = place(MODEL, config(tp=2), [box(1), box(2)])
+    placement = place(SMOLLM2, config(tp=2), [box(1), box(2)])
     assert (placement.ranks, placement.head) == ([1, 2], 1)
 
 
 def test_the_ranks_of_a_stage_stay_together() -> None:
-    assert place(MODEL, config(tp=2, pp=2), [box(1), box(2)]).ranks == [1, 1, 2, 2]
+    assert place(SMOLLM2, config(tp=2, pp=2), [box(1), box(2)]).ranks == [1, 1, 2, 2]
 
 
 def test_one_node_takes_every_rank_when_it_is_the_only_one() -> None:
     nodes = [box(1), box(2, online=False), box(3, schedulable=False)]
-    assert place(MODEL, config(tp=3), nodes).ranks == [1, 1, 1]
+    assert place(SMOLLM2, config(tp=3), nodes).ranks == [1, 1, 1]
 
 
 def test_idle_nodes_are_taken_first() -> None:
-    assert place(MODEL, config(), [box(1, ranks=1), box(2)]).ranks == [2]
+    assert place(SMOLLM2, config(), [box(1, ranks=1), box(2)]).ranks == [2]
 
 
 def test_a_bigger_box_takes_more_when_an_even_spread_does_not_fit() -> None:
-    assert sorted(place(MODEL, config(tp=3), [box(1, 0.7), box(2, 64)]).ranks) == [2, 2, 2]
+    assert sorted(place(SMOLLM2, config(tp=3), [box(1, 0.7), box(2, 64)]).ranks) == [2, 2, 2]
 
 
 def test_nodes_of_one_machine_share_its_memory() -> None:
-    need = sum(place(MODEL, config(tp=2), [box(1)]).bytes_per_rank) + HEAD_BYTES
+    need = sum(place(SMOLLM2, config(tp=2), [box(1)]).bytes_per_rank) + HEAD_BYTES
     fits_once = need / USABLE * 0.9 / GIB
-    place(MODEL, config(tp=2), [box(1, fits_once), box(2, fits_once)])
+    place(SMOLLM2, config(tp=2), [box(1, fits_once), box(2, fits_once)])
     with pytest.raises(PlacementError, match="too little"):
         place(
-            MODEL,
+            SMOLLM2,
             config(tp=2),
             [box(1, fits_once, machine="same"), box(2, fits_once, machine="same")],
         )
@@ -77,14 +64,14 @@ def test_nodes_of_one_machine_share_its_memory() -> None:
 
 def test_what_is_too_big_is_refused_with_the_amount_and_the_remedy() -> None:
     with pytest.raises(PlacementError) as refusal:
-        place(MODEL, config(), [box(1, 0.5)])
+        place(SMOLLM2, config(), [box(1, 0.5)])
     assert "on box-1, which has 0.5 GB free" in str(refusal.value)
     assert "another node would help" in str(refusal.value)
 
 
 def test_a_node_that_is_away_is_named_as_the_remedy() -> None:
     with pytest.raises(PlacementError, match="box-2 offline, and bringing that back would help"):
-        place(MODEL, config(), [box(1, 0.5), box(2, online=False)])
+        place(SMOLLM2, config(), [box(1, 0.5), box(2, online=False)])
 
 
 @pytest.mark.parametrize(
@@ -99,12 +86,12 @@ def test_without_a_usable_node_it_says_which_kind_of_without(
     nodes: list[NodeCapacity], words: str
 ) -> None:
     with pytest.raises(PlacementError, match=words):
-        place(MODEL, config(), nodes)
+        place(SMOLLM2, config(), nodes)
 
 
 def test_more_ranks_than_kv_heads_are_refused_with_the_remedy() -> None:
     with pytest.raises(PlacementError, match="use tp=3 or less"):
-        place(MODEL, config(tp=4), [box(1)])
+        place(SMOLLM2, config(tp=4), [box(1)])
 
 
 nodes_strategy = st.lists(
@@ -130,7 +117,7 @@ def test_a_placement_never_breaks_a_rule(
         for pk, (gib, online, open_, machine, ranks) in enumerate(drawn)
     ]
     try:
-        placement = place(MODEL, config(tp, pp), nodes)
+        placement = place(SMOLLM2, config(tp, pp), nodes)
     except PlacementError:
         return
     assert len(placement.ranks) == tp * pp
@@ -155,7 +142,7 @@ def assert_memory_holds(placement: Placement, nodes: list[NodeCapacity]) -> None
 def test_with_room_enough_no_node_has_two_ranks_more_than_another(
     count: int, tp: int, pp: int
 ) -> None:
-    placement = place(MODEL, config(tp, pp), [box(pk) for pk in range(count)])
+    placement = place(SMOLLM2, config(tp, pp), [box(pk) for pk in range(count)])
     loads = [placement.ranks.count(pk) for pk in range(count)]
     assert max(loads) - min(loads) <= 1
     assert placement.ranks == sorted(placement.ranks), "neighbours stay together"

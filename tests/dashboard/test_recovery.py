@@ -46,7 +46,9 @@ async def test_the_root_is_named_although_its_follow_up_is_reported_first(worker
         await cast.until(lambda: str(Deployment.objects.get().reason) == follow_up)
         await kill_rank_1(cast)
         await cast.until(lambda: str(Deployment.objects.get().reason) == KILLED)
-        assert str((await Replica.objects.order_by("pk").afirst()).reason) == KILLED  # type: ignore[union-attr]
+        first = await Replica.objects.order_by("pk").afirst()
+        assert first is not None
+        assert str(first.reason) == KILLED
         failed = await Event.objects.aget(level="error")
         assert failed.text == f"It failed: {KILLED}"
 
@@ -149,8 +151,11 @@ async def test_a_node_that_stays_away_moves_its_ranks_to_the_one_that_is_left(
         assert len(cast.a.desired.processes) == 3
         await cast.a.report(cast.a.engine("ready", "ready", "ready"))
         await cast.until_status("ready")
-        place = (await Job.objects.afirst()).steps.filter(name="place")  # type: ignore[union-attr]
-        assert str((await place.aget()).detail).startswith("Every rank on one node")
+        newest = await Job.objects.afirst()
+        assert newest is not None
+        assert str((await newest.steps.aget(name="place")).detail).startswith(
+            "Every rank on one node"
+        )
 
 
 async def test_without_a_place_it_waits_and_starts_once_a_node_is_back(worker: Worker) -> None:

@@ -7,21 +7,7 @@ from hypothesis import strategies as st
 from engine.config import ModelConfig, ParallelPlan
 from engine.errors import PlanError
 from engine.shards import MLP_UNIT, Span, rank_share, rank_shares, share_parameters, split_evenly
-
-SMOLLM = ModelConfig(
-    architecture="llama",
-    hidden_size=576,
-    intermediate_size=1536,
-    num_layers=30,
-    num_heads=9,
-    num_kv_heads=3,
-    head_dim=64,
-    vocab_size=49152,
-    context_length=8192,
-    rope_theta=100000.0,
-    rms_norm_eps=1e-5,
-    tie_embeddings=True,
-)
+from tests.shapes import SMOLLM2
 
 
 @st.composite
@@ -76,20 +62,22 @@ def test_shares_cover_heads_columns_vocabulary_and_layers_exactly(
 
 
 def test_three_kv_heads_over_two_ranks_split_two_and_one() -> None:
-    first, second = rank_shares(SMOLLM, ParallelPlan(tp=2))
+    first, second = rank_shares(SMOLLM2, ParallelPlan(tp=2))
     assert (first.kv_heads, second.kv_heads) == (Span(0, 2), Span(2, 3))
     assert (first.heads, second.heads) == (Span(0, 6), Span(6, 9))
     assert (first.intermediate, second.intermediate) == (Span(0, 768), Span(768, 1536))
 
 
 def test_one_rank_holds_every_parameter_of_the_bundled_model() -> None:
-    assert share_parameters(SMOLLM, rank_share(SMOLLM, ParallelPlan(), 0)) == 134_515_008
+    assert share_parameters(SMOLLM2, rank_share(SMOLLM2, ParallelPlan(), 0)) == 134_515_008
 
 
 def test_both_ends_of_a_pipeline_hold_tied_embeddings() -> None:
-    whole = share_parameters(SMOLLM, rank_share(SMOLLM, ParallelPlan(), 0))
-    halves = [share_parameters(SMOLLM, share) for share in rank_shares(SMOLLM, ParallelPlan(pp=2))]
-    assert sum(halves) == whole + SMOLLM.vocab_size * SMOLLM.hidden_size
+    whole = share_parameters(SMOLLM2, rank_share(SMOLLM2, ParallelPlan(), 0))
+    halves = [
+        share_parameters(SMOLLM2, share) for share in rank_shares(SMOLLM2, ParallelPlan(pp=2))
+    ]
+    assert sum(halves) == whole + SMOLLM2.vocab_size * SMOLLM2.hidden_size
 
 
 @pytest.mark.parametrize(
@@ -103,9 +91,9 @@ def test_a_plan_that_does_not_fit_is_refused_with_the_remedy(
     plan: ParallelPlan, remedy: str
 ) -> None:
     with pytest.raises(PlanError, match=remedy):
-        rank_share(SMOLLM, plan, 0)
+        rank_share(SMOLLM2, plan, 0)
 
 
 def test_a_rank_outside_the_plan_is_refused() -> None:
     with pytest.raises(PlanError, match="there is no 2"):
-        rank_share(SMOLLM, ParallelPlan(tp=2), 2)
+        rank_share(SMOLLM2, ParallelPlan(tp=2), 2)
