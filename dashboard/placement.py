@@ -7,8 +7,9 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard.errors import PlacementError
 from dashboard.sentences import Sentence, sentence_of
-from engine.config import EngineConfig, ModelConfig
+from engine.config import EngineConfig
 from engine.errors import PlanError
+from engine.model_config import ModelConfig
 from engine.planner import rank_memory
 from engine.shards import split_evenly
 

@@ -7,8 +7,15 @@ import msgspec
 from engine.errors import ConfigError, PlanError
 from engine.errors import gettext_noop as _
 
-Dtype = Literal["fp32", "int8"]
-DTYPES: tuple[Dtype, ...] = ("fp32", "int8")
+Dtype = Literal["fp32", "bf16", "int8", "int4", "fp8"]
+DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "int8", "int4", "fp8")
+"""Of the linear layers' weights. int8 and int4 multiply int8 activations."""
+
+KvDtype = Literal["fp32", "bf16", "int8", "fp8"]
+KV_DTYPES: tuple[KvDtype, ...] = ("fp32", "bf16", "int8", "fp8")
+
+INT4_GROUPS = (32, 64, 128)
+"""Columns that may share one scale."""
 
 Transport = Literal["tcp", "gloo"]
 TRANSPORTS: tuple[Transport, ...] = ("tcp", "gloo")
@@ -65,37 +72,20 @@ class ParallelPlan(msgspec.Struct, frozen=True, kw_only=True):
         return f"tp={self.tp},pp={self.pp}"
 
 
-class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Shape of a decoder, as its checkpoint declares it."""
-
-    architecture: str
-    hidden_size: int
-    intermediate_size: int
-    num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    vocab_size: int
-    context_length: int
-    rope_theta: float
-    rms_norm_eps: float
-    tie_embeddings: bool
-
-    @property
-    def kv_group_size(self) -> int:
-        """Query heads that share one KV head."""
-        return self.num_heads // self.num_kv_heads
-
-
 class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one replica's engine; the same object reaches the head and every rank."""
 
     plan: ParallelPlan = ParallelPlan()
     dtype: Dtype = "fp32"
+    kv_dtype: KvDtype = "fp32"
+    int4_group: int = 32
     max_model_len: int | None = None
     """Longest sequence in tokens; None means the model's own context length."""
     max_batch_size: int = 32
     """Most rows in one step."""
+    target_itl: float | None = None
+    """Seconds a token may take; the batch cap moves between 1 and max_batch_size to keep it. None
+    leaves the cap at max_batch_size."""
     token_budget: int = 256
     """Most tokens computed in one step, decode rows first."""
     kv_cache_tokens: int = 16384
@@ -108,18 +98,29 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Requests queued beyond this are refused with 503."""
 
     def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise ConfigError(
-                _("dtype must be one of %(choices)s, not %(value)r."),
-                choices=", ".join(DTYPES),
-                value=self.dtype,
-            )
-        if self.transport not in TRANSPORTS:
-            raise ConfigError(
-                _("transport must be one of %(choices)s, not %(value)r."),
-                choices=", ".join(TRANSPORTS),
-                value=self.transport,
-            )
+        self._check_choices()
+        self._check_sizes()
+
+    def _check_choices(self) -> None:
+        choices: dict[str, tuple[object, ...]] = {
+            "dtype": DTYPES,
+            "kv_dtype": KV_DTYPES,
+            "int4_group": INT4_GROUPS,
+            "transport": TRANSPORTS,
+        }
+        for name, known in choices.items():
+            value = getattr(self, name)
+            if value not in known:
+                raise ConfigError(
+                    _("%(setting)s must be one of %(choices)s, not %(value)r."),
+                    setting=name,
+                    choices=", ".join(map(str, known)),
+                    value=value,
+                )
+
+    def _check_sizes(self) -> None:
+        if self.target_itl is not None and self.target_itl <= 0:
+            raise ConfigError(_("target_itl must be more than 0 seconds."))
         for name in ("max_batch_size", "token_budget", "threads_per_rank", "max_waiting"):
             if getattr(self, name) < 1:
                 raise ConfigError(

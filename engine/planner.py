@@ -2,7 +2,8 @@
 
 import msgspec
 
-from engine.config import BLOCK_SIZE, EngineConfig, ModelConfig
+from engine.config import BLOCK_SIZE, EngineConfig
+from engine.model_config import ModelConfig
 from engine.shards import RankShare, kv_bytes_per_token, layer_parameters, rank_share
 
 FLOAT_BYTES = 4
@@ -45,8 +46,10 @@ def rank_memory(
 def _weight_bytes(
     model: ModelConfig, share: RankShare, *, quantized: bool, linear_bytes: int
 ) -> int:
-    layer = layer_parameters(model, share) * linear_bytes + 2 * model.hidden_size * FLOAT_BYTES
-    total = share.layers.size * layer
+    layers = range(share.layers.start, share.layers.stop)
+    linear = sum(layer_parameters(model, share, layer) for layer in layers)
+    norms = 2 * model.hidden_size * share.layers.size
+    total = linear * linear_bytes + norms * FLOAT_BYTES
     table = share.vocab.size * model.hidden_size
     if share.first_stage:
         total += table * FLOAT_BYTES

@@ -1,8 +1,9 @@
 """Which part of a model each rank holds. Pure arithmetic: no torch, no I/O.
 
-Attention is split by KV-head groups, unevenly when it must be: 3 KV heads over tp=2 give 2 + 1. The
-MLP is split evenly in whole quantisation blocks: each half of a layer ends in an all-reduce that
-waits for the slowest rank, so every half is balanced by itself and a lighter MLP cannot repay a
+Attention is split by KV-head groups, unevenly when it must be: 3 KV heads over tp=2 give 2 + 1.
+Latent attention is split by its query heads, and every rank holds the one latent. The MLP, and
+each expert's, is split evenly in whole quantisation blocks: each half of a layer ends in an
+all-reduce that waits for the slowest rank, so every half is balanced by itself and a lighter MLP cannot repay a
 heavier attention. The vocabulary is split evenly, layers are contiguous, and earlier stages take
 the remainder because the last one also holds the output head.
 """
@@ -11,9 +12,10 @@ from itertools import pairwise
 
 import msgspec
 
-from engine.config import ModelConfig, ParallelPlan
+from engine.config import ParallelPlan
 from engine.errors import PlanError
 from engine.errors import gettext_noop as _
+from engine.model_config import ModelConfig
 
 MLP_UNIT = 32
 """Columns of the MLP are split in multiples of this: one quantisation block."""
@@ -46,9 +48,13 @@ class RankShare(msgspec.Struct, frozen=True, kw_only=True):
     layers: Span
     kv_heads: Span
     heads: Span
-    """Query heads: exactly the groups of `kv_heads`."""
+    """Query heads: exactly the groups of `kv_heads`; with latent attention this rank's own."""
     intermediate: Span
-    """Columns of the MLP."""
+    """Columns of a dense MLP."""
+    expert_columns: Span
+    """Columns of every expert; empty without experts."""
+    shared_columns: Span
+    """Columns of the MLP beside the experts; empty without one."""
     vocab: Span
     """Rows of the embedding (first stage) and of the output head (last stage)."""
     first_stage: bool
@@ -73,7 +79,9 @@ def check_plan(model: ModelConfig, plan: ParallelPlan) -> None:
             num_heads=model.num_heads,
             num_kv_heads=model.num_kv_heads,
         )
-    if plan.tp > model.num_kv_heads:
+    if model.latent is not None:
+        _check_latent(model, plan)
+    elif plan.tp > model.num_kv_heads:
         raise PlanError(
             _(
                 "tp=%(tp)s needs at least %(tp)s KV heads, but this model has %(num_kv_heads)s; "
@@ -82,18 +90,8 @@ def check_plan(model: ModelConfig, plan: ParallelPlan) -> None:
             tp=plan.tp,
             num_kv_heads=model.num_kv_heads,
         )
-    units = -(-model.intermediate_size // MLP_UNIT)
-    if plan.tp > units:
-        raise PlanError(
-            _(
-                "tp=%(tp)s cannot split an MLP of %(columns)s columns in blocks of %(block)s; use "
-                "tp=%(units)s or less."
-            ),
-            tp=plan.tp,
-            columns=model.intermediate_size,
-            block=MLP_UNIT,
-            units=units,
-        )
+    for columns in _mlp_widths(model):
+        _check_columns(columns, plan)
     if plan.tp > model.vocab_size:
         raise PlanError(
             _("tp=%(tp)s cannot split a vocabulary of %(vocab_size)s; use a smaller tp."),
@@ -111,6 +109,48 @@ def check_plan(model: ModelConfig, plan: ParallelPlan) -> None:
         )
 
 
+def _check_latent(model: ModelConfig, plan: ParallelPlan) -> None:
+    if plan.tp > model.num_heads:
+        raise PlanError(
+            _(
+                "tp=%(tp)s needs at least %(tp)s heads, but this model has %(heads)s; use "
+                "tp=%(heads)s or less, and pp for more boxes."
+            ),
+            tp=plan.tp,
+            heads=model.num_heads,
+        )
+
+
+def _mlp_widths(model: ModelConfig) -> list[int]:
+    """Widths of the MLPs that the model has; each is split on its own."""
+    experts = model.experts
+    if experts is None:
+        return [model.intermediate_size]
+    dense = [model.intermediate_size] if experts.dense_layers else []
+    shared = [experts.shared_size] if experts.shared_size else []
+    return [*dense, *shared, experts.intermediate_size]
+
+
+def _check_columns(columns: int, plan: ParallelPlan) -> None:
+    units = -(-columns // MLP_UNIT)
+    if plan.tp > units:
+        raise PlanError(
+            _(
+                "tp=%(tp)s cannot split an MLP of %(columns)s columns in blocks of %(block)s; use "
+                "tp=%(units)s or less."
+            ),
+            tp=plan.tp,
+            columns=columns,
+            block=MLP_UNIT,
+            units=units,
+        )
+
+
+def _split_columns(columns: int, plan: ParallelPlan, tp_rank: int) -> Span:
+    units = split_evenly(-(-columns // MLP_UNIT), plan.tp)[tp_rank].times(MLP_UNIT)
+    return Span(min(units.start, columns), min(units.stop, columns))
+
+
 def rank_share(model: ModelConfig, plan: ParallelPlan, rank: int) -> RankShare:
     """What global rank `rank` holds; raises PlanError when the plan does not fit the model."""
     check_plan(model, plan)
@@ -122,21 +162,30 @@ def rank_share(model: ModelConfig, plan: ParallelPlan, rank: int) -> RankShare:
             rank=rank,
         )
     stage, tp_rank = plan.stage(rank), plan.tp_rank(rank)
-    kv_heads = split_evenly(model.num_kv_heads, plan.tp)[tp_rank]
-    units = split_evenly(-(-model.intermediate_size // MLP_UNIT), plan.tp)[tp_rank]
-    columns = units.times(MLP_UNIT)
+    kv_heads, heads = _split_heads(model, plan, tp_rank)
+    experts = model.experts
     return RankShare(
         rank=rank,
         stage=stage,
         tp_rank=tp_rank,
         layers=split_evenly(model.num_layers, plan.pp)[stage],
         kv_heads=kv_heads,
-        heads=kv_heads.times(model.kv_group_size),
-        intermediate=Span(columns.start, min(columns.stop, model.intermediate_size)),
+        heads=heads,
+        intermediate=_split_columns(model.intermediate_size, plan, tp_rank),
+        expert_columns=_split_columns(experts.intermediate_size if experts else 0, plan, tp_rank),
+        shared_columns=_split_columns(experts.shared_size if experts else 0, plan, tp_rank),
         vocab=split_evenly(model.vocab_size, plan.tp)[tp_rank],
         first_stage=stage == 0,
         last_stage=stage == plan.pp - 1,
     )
+
+
+def _split_heads(model: ModelConfig, plan: ParallelPlan, tp_rank: int) -> tuple[Span, Span]:
+    """KV heads and query heads of one rank. The latent counts as one KV head, on every rank."""
+    if model.latent is not None:
+        return Span(0, 1), split_evenly(model.num_heads, plan.tp)[tp_rank]
+    kv_heads = split_evenly(model.num_kv_heads, plan.tp)[tp_rank]
+    return kv_heads, kv_heads.times(model.kv_group_size)
 
 
 def rank_shares(model: ModelConfig, plan: ParallelPlan) -> list[RankShare]:
@@ -144,17 +193,35 @@ def rank_shares(model: ModelConfig, plan: ParallelPlan) -> list[RankShare]:
     return [rank_share(model, plan, rank) for rank in range(plan.world_size)]
 
 
-def layer_parameters(model: ModelConfig, share: RankShare) -> int:
-    """Weights of the linear layers of one decoder layer that `share` holds."""
-    queries = share.heads.size * model.head_dim
-    keys = share.kv_heads.size * model.head_dim
-    return model.hidden_size * (2 * queries + 2 * keys + 3 * share.intermediate.size)
+def layer_parameters(model: ModelConfig, share: RankShare, layer: int) -> int:
+    """Weights of the linear layers of decoder layer `layer` that `share` holds."""
+    return _attention_parameters(model, share) + _mlp_parameters(model, share, layer)
+
+
+def _attention_parameters(model: ModelConfig, share: RankShare) -> int:
+    hidden, heads, latent = model.hidden_size, share.heads.size, model.latent
+    if latent is None:
+        return 2 * hidden * model.head_dim * (heads + share.kv_heads.size)
+    queries = heads * model.head_dim
+    query = hidden * queries if latent.q_rank is None else latent.q_rank * (hidden + queries)
+    key_value = hidden * latent.cache_width
+    key_value += latent.kv_rank * heads * (latent.nope_dim + latent.value_dim)
+    return query + key_value + hidden * heads * latent.value_dim
+
+
+def _mlp_parameters(model: ModelConfig, share: RankShare, layer: int) -> int:
+    hidden, experts = model.hidden_size, model.experts
+    if experts is None or not model.has_experts(layer):
+        return 3 * hidden * share.intermediate.size
+    columns = experts.count * share.expert_columns.size + share.shared_columns.size
+    return hidden * (3 * columns + experts.count)
 
 
 def share_parameters(model: ModelConfig, share: RankShare) -> int:
-    """All weights `share` holds: linear layers, norms, embedding and output head."""
-    norms = 2 * model.hidden_size * share.layers.size
-    total = share.layers.size * layer_parameters(model, share) + norms
+    """All weights `share` holds: linear layers, layer norms, embedding and output head."""
+    norms = (4 if model.post_norms else 2) * model.hidden_size * share.layers.size
+    layers = range(share.layers.start, share.layers.stop)
+    total = sum(layer_parameters(model, share, layer) for layer in layers) + norms
     table = share.vocab.size * model.hidden_size
     if share.last_stage:
         total += table + model.hidden_size
@@ -163,6 +230,13 @@ def share_parameters(model: ModelConfig, share: RankShare) -> int:
     return total
 
 
+def kv_elements_per_token(model: ModelConfig, share: RankShare) -> int:
+    """Numbers that one token's keys and values, or its latents, take in this rank's cache."""
+    if model.latent is not None:
+        return share.layers.size * model.latent.cache_width
+    return 2 * share.layers.size * share.kv_heads.size * model.head_dim
+
+
 def kv_bytes_per_token(model: ModelConfig, share: RankShare, element_bytes: int = 4) -> int:
-    """Bytes of keys and values one token takes on this rank (fp32 by default)."""
-    return 2 * share.layers.size * share.kv_heads.size * model.head_dim * element_bytes
+    """Bytes of keys and values one token takes on this rank (fp32 by default), without scales."""
+    return kv_elements_per_token(model, share) * element_bytes

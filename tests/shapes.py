@@ -1,6 +1,6 @@
 """Shapes of real models, for tests that need no weights."""
 
-from engine.config import ModelConfig
+from engine.model_config import ModelConfig, Rope
 
 SMOLLM2 = ModelConfig(
     architecture="llama",
@@ -12,7 +12,7 @@ SMOLLM2 = ModelConfig(
     head_dim=64,
     vocab_size=49152,
     context_length=8192,
-    rope_theta=100_000.0,
+    rope=Rope(theta=100_000.0, dimensions=64),
     rms_norm_eps=1e-5,
     tie_embeddings=True,
 )

@@ -9,8 +9,9 @@ from django.utils.translation import gettext_lazy
 from dashboard.forms.names import PLAIN_NAME
 from dashboard.models import Deployment
 from dashboard.sentences import sentence_of
-from engine.config import BLOCK_SIZE, ModelConfig, ParallelPlan
+from engine.config import BLOCK_SIZE, ParallelPlan
 from engine.errors import ConfigError, PlanError
+from engine.model_config import ModelConfig
 from engine.shards import check_plan
 
 if TYPE_CHECKING:

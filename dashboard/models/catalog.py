@@ -4,7 +4,7 @@ import msgspec
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from engine.config import ModelConfig
+from engine.model_config import ModelConfig
 
 
 class Model(models.Model):

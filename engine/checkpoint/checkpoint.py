@@ -13,9 +13,9 @@ from engine.checkpoint.cursor import Cursor
 from engine.checkpoint.header import ArrayPlace, Header, TensorInfo, Value, read_array, read_header
 from engine.checkpoint.schema import check_tensors, read_config
 from engine.checkpoint.tokenizer import TokenizerMetadata, read_tokenizer
-from engine.config import ModelConfig
 from engine.errors import CheckpointError, system_words
 from engine.errors import gettext_noop as _
+from engine.model_config import ModelConfig
 
 _TOKENS = "tokenizer.ggml.tokens"
 _MAX_NAME, _MAX_LICENSE = 200, 80

@@ -3,32 +3,12 @@
 from collections.abc import Mapping
 
 from engine.checkpoint.header import ArrayPlace, Header, Scalar, TensorInfo
-from engine.config import ModelConfig
+from engine.checkpoint.tensors import EMBEDDING, HEAD, expected_shapes, missing_layer
 from engine.errors import CheckpointError, Said, said
 from engine.errors import gettext_noop as _
-from engine.shards import RankShare
+from engine.model_config import ModelConfig, Rope
 
 SUPPORTED_ARCHITECTURES = ("llama",)
-
-EMBEDDING = "token_embd.weight"
-FINAL_NORM = "output_norm.weight"
-HEAD = "output.weight"
-
-LAYER_PARTS = (
-    "attn_norm",
-    "attn_q",
-    "attn_k",
-    "attn_v",
-    "attn_output",
-    "ffn_norm",
-    "ffn_gate",
-    "ffn_up",
-    "ffn_down",
-)
-
-
-def layer_tensor(layer: int, part: str) -> str:
-    return f"blk.{layer}.{part}.weight"
 
 
 class Declared:
@@ -99,7 +79,7 @@ def read_config(name: str, header: Header) -> ModelConfig:
         head_dim=head_dim,
         vocab_size=_vocabulary(name, header),
         context_length=declared.integer(f"{prefix}.context_length"),
-        rope_theta=declared.number(f"{prefix}.rope.freq_base", 10_000.0),
+        rope=Rope(theta=declared.number(f"{prefix}.rope.freq_base", 10_000.0), dimensions=head_dim),
         rms_norm_eps=declared.number(f"{prefix}.attention.layer_norm_rms_epsilon"),
         tie_embeddings=HEAD not in header.tensors,
     )
@@ -110,7 +90,7 @@ def read_config(name: str, header: Header) -> ModelConfig:
 def check_tensors(name: str, config: ModelConfig, tensors: Mapping[str, TensorInfo]) -> None:
     """The file holds exactly the tensors its architecture needs, in the right shapes."""
     # A declared layer count far beyond the file's tensors must not build a table of that size.
-    if config.num_layers * len(LAYER_PARTS) > len(tensors) + len(LAYER_PARTS):
+    if config.num_layers > len(tensors):
         _find_missing_layer(name, config, tensors)
     expected = expected_shapes(config)
     for tensor, shape in expected.items():
@@ -143,62 +123,18 @@ def check_tensors(name: str, config: ModelConfig, tensors: Mapping[str, TensorIn
 
 
 def _find_missing_layer(name: str, config: ModelConfig, tensors: Mapping[str, TensorInfo]) -> None:
-    for layer in range(config.num_layers):
-        if layer_tensor(layer, "attn_norm") not in tensors:
-            raise CheckpointError(
-                _(
-                    "%(file)s: %(num_layers)s layers are declared but the file holds only "
-                    "%(count)s tensors; layer %(missing)s is missing."
-                ),
-                file=name,
-                num_layers=config.num_layers,
-                count=len(tensors),
-                missing=layer,
-            )
-
-
-def expected_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Every tensor of the model with its (rows, columns)."""
-    hidden = config.hidden_size
-    shapes: dict[str, tuple[int, ...]] = {EMBEDDING: (config.vocab_size, hidden)}
-    parts = _layer_shapes(config)
-    for layer in range(config.num_layers):
-        shapes.update({layer_tensor(layer, part): shape for part, shape in parts.items()})
-    shapes[FINAL_NORM] = (hidden,)
-    if not config.tie_embeddings:
-        shapes[HEAD] = (config.vocab_size, hidden)
-    return shapes
-
-
-def rank_tensors(config: ModelConfig, share: RankShare) -> set[str]:
-    """Names of the tensors a rank must read, whole or in part."""
-    names = {
-        layer_tensor(layer, part)
-        for layer in range(share.layers.start, share.layers.stop)
-        for part in LAYER_PARTS
-    }
-    if share.first_stage:
-        names.add(EMBEDDING)
-    if share.last_stage:
-        names |= {FINAL_NORM, EMBEDDING if config.tie_embeddings else HEAD}
-    return names
-
-
-def _layer_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    hidden, inner = config.hidden_size, config.intermediate_size
-    queries = config.num_heads * config.head_dim
-    keys = config.num_kv_heads * config.head_dim
-    return {
-        "attn_norm": (hidden,),
-        "attn_q": (queries, hidden),
-        "attn_k": (keys, hidden),
-        "attn_v": (keys, hidden),
-        "attn_output": (hidden, queries),
-        "ffn_norm": (hidden,),
-        "ffn_gate": (inner, hidden),
-        "ffn_up": (inner, hidden),
-        "ffn_down": (hidden, inner),
-    }
+    layer = missing_layer(config, tensors)
+    if layer is not None:
+        raise CheckpointError(
+            _(
+                "%(file)s: %(num_layers)s layers are declared but the file holds only "
+                "%(count)s tensors; layer %(missing)s is missing."
+            ),
+            file=name,
+            num_layers=config.num_layers,
+            count=len(tensors),
+            missing=layer,
+        )
 
 
 def _vocabulary(name: str, header: Header) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from engine.core.sequence import Sequence
-from engine.protocol.steps import Row, Step, step_digest
+from engine.protocol.steps import Admit, Row, Step, step_digest
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ def _row(sequence: Sequence, count: int) -> Row:
     start = sequence.computed
     sequence.computed += count
     blocks, sequence.unsent = sequence.unsent, []
-    admit = None if sequence.introduced else sequence.request.sampling
+    admit = None if sequence.introduced else _admit(sequence)
     sequence.introduced = True
     return Row(
         seq=sequence.id,
@@ -66,3 +66,9 @@ def _row(sequence: Sequence, count: int) -> Row:
         sample=sequence.computed == len(sequence.tokens),
         admit=admit,
     )
+
+
+def _admit(sequence: Sequence) -> Admit:
+    request = sequence.request
+    history = tuple(request.history) if request.sampling.needs_history else ()
+    return Admit(request.sampling, len(request.prompt), history)

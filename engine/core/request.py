@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine.protocol.steps import Sampling
+from engine.protocol.steps import Sampling, TokenLogprobs
 
 FinishReason = Literal["stop", "length", "abort", "error"]
 
@@ -22,6 +22,12 @@ class Request:
     """Stop tokens are ordinary tokens until this many were emitted."""
     namespace: bytes = b""
     """Root of its prefix hashes (`prefix.namespace`)."""
+    share_prefix: bool = True
+    """Whether cached blocks may be used; not where every position of the prompt is scored."""
+    score_prompt: bool = False
+    """Whether the probabilities of the prompt's own tokens are wanted."""
+    priority: int = 0
+    """Lower numbers go first."""
     arrived_at: float = 0.0
 
     emitted: list[int] = field(default_factory=list)
@@ -33,6 +39,8 @@ class Request:
     last_token_at: float | None = None
     finish: FinishReason | None = None
     error: str = ""
+    prompt_logprobs: list[TokenLogprobs] = field(default_factory=list)
+    """Of prompt tokens 1, 2, …: complete with the first token of the answer."""
 
     @property
     def history(self) -> list[int]:
@@ -57,3 +65,4 @@ class Event:
     request: Request
     token: int | None = None
     finish: FinishReason | None = None
+    logprobs: TokenLogprobs | None = None

@@ -39,12 +39,27 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: dict[int, float] = {}
     seed: int | None = None
+    n: int = 1
+    """Answers to each prompt; answer i draws with seed + i."""
     max_tokens: int | None = None
     """None: as many as still fit."""
     min_tokens: int = 0
     stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
+    grammar: str = ""
+    """In llguidance's serialised form, already checked; empty for none."""
+    logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    priority: int = 0
+    salt: str = ""
+    """Prompts share cached blocks only with requests of the same salt."""
 
 
 class HeadEngine:

@@ -3,11 +3,12 @@
 import torch
 from torch import Tensor
 
-from engine.checkpoint.schema import EMBEDDING, FINAL_NORM, HEAD, layer_tensor
-from engine.config import ModelConfig, ParallelPlan
+from engine.checkpoint.tensors import EMBEDDING, FINAL_NORM, HEAD, layer_tensor
+from engine.config import ParallelPlan
 from engine.kernels import Linear, LinearFactory
 from engine.layers import Attention, Embedding, GatedMLP, KVCache, OutputHead, RMSNorm, Rotary
 from engine.loader import WeightSource
+from engine.model_config import ModelConfig
 from engine.models.decoder import Decoder, DecoderLayer
 from engine.parallel import Mesh
 from engine.shards import RankShare, Span, rank_shares
@@ -56,7 +57,7 @@ class _Builder:
         head = self._head() if self.share.last_stage else None
         return Decoder(
             layers=layers,
-            rotary=Rotary(self.model.head_dim, self.model.rope_theta),
+            rotary=Rotary(self.model.head_dim, self.model.rope.theta),
             cache=self.cache,
             mesh=self.mesh,
             hidden_size=self.model.hidden_size,
@@ -86,9 +87,9 @@ class _Builder:
 
     def _layer(self, layer: int) -> DecoderLayer:
         return DecoderLayer(
-            attention_norm=self._norm(layer_tensor(layer, "attn_norm")),
+            attention_norm=self._norm(layer_tensor(layer, "attn_norm.weight")),
             attention=self._attention(layer),
-            mlp_norm=self._norm(layer_tensor(layer, "ffn_norm")),
+            mlp_norm=self._norm(layer_tensor(layer, "ffn_norm.weight")),
             mlp=self._mlp(layer),
         )
 
@@ -124,10 +125,10 @@ class _Builder:
         return RMSNorm(weight, self.model.rms_norm_eps)
 
     def _rows(self, layer: int, part: str, span: Span) -> Tensor:
-        return self.source.rows(layer_tensor(layer, part), span)
+        return self.source.rows(layer_tensor(layer, f"{part}.weight"), span)
 
     def _columns(self, layer: int, part: str, span: Span) -> Tensor:
-        return self.source.columns(layer_tensor(layer, part), span)
+        return self.source.columns(layer_tensor(layer, f"{part}.weight"), span)
 
     def _pack(self, weight: Tensor) -> Linear:
         linear = self.linear(weight)

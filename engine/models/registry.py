@@ -3,12 +3,13 @@
 from typing import Protocol
 
 from engine.checkpoint import Checkpoint
-from engine.checkpoint.schema import rank_tensors
-from engine.config import EngineConfig, ModelConfig, ParallelPlan
+from engine.checkpoint.tensors import rank_tensors
+from engine.config import EngineConfig, ParallelPlan
 from engine.errors import CheckpointError
 from engine.errors import gettext_noop as _
 from engine.kernels import LinearFactory
 from engine.loader import Progress, WeightSource
+from engine.model_config import ModelConfig
 from engine.models.decoder import Decoder
 from engine.models.llama import build_llama
 from engine.parallel import Mesh

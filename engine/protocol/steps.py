@@ -21,7 +21,7 @@ import msgspec
 
 from engine.errors import Said
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 Phase = Literal["starting", "meeting", "loading", "warming", "ready", "idle", "step"]
 
@@ -29,13 +29,48 @@ Phase = Literal["starting", "meeting", "loading", "warming", "ready", "idle", "s
 class Sampling(msgspec.Struct, frozen=True, array_like=True):
     """How one request's next token is drawn. temperature 0 is greedy; top_k 0 is off.
 
-    Noise is keyed by (seed, position), never by call count, so a replay draws the same token.
+    In order: bias, penalties, what is forbidden (grammar, stop tokens before min_tokens), then
+    temperature, min_p, top_k, top_p. Noise is keyed by (seed, position), never by call count, so a
+    replay draws the same token.
     """
 
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int = 0
     seed: int = 0
+    min_p: float = 0.0
+    """Tokens less likely than min_p times the likeliest are left out; 0 is off."""
+    repetition_penalty: float = 1.0
+    """Divides positive, multiplies negative logits of tokens in prompt or answer."""
+    presence_penalty: float = 0.0
+    """Subtracted once from tokens in the answer."""
+    frequency_penalty: float = 0.0
+    """Subtracted for each time a token is in the answer."""
+    logit_bias: dict[int, float] = {}
+    stop_tokens: tuple[int, ...] = ()
+    """Tokens that end the answer, forbidden until `min_tokens` were drawn."""
+    min_tokens: int = 0
+    grammar: str = ""
+    """In llguidance's serialised form; the answer has to follow it. Empty for none."""
+    logprobs: int | None = None
+    """How many of the likeliest tokens to report with each drawn one; None for no report. Of the
+    model's own distribution, before bias, penalties and temperature."""
+
+    @property
+    def needs_history(self) -> bool:
+        """Whether drawing depends on the tokens before."""
+        penalties = (self.repetition_penalty - 1, self.presence_penalty, self.frequency_penalty)
+        return any(penalties) or bool(self.grammar or self.min_tokens)
+
+
+class Admit(msgspec.Struct, frozen=True, array_like=True):
+    """What a rank has to know of a sequence that is new to it."""
+
+    sampling: Sampling
+    prompt_length: int = 0
+    """Tokens of the prompt proper: what follows in `history` and in the rows is the answer."""
+    history: tuple[int, ...] = ()
+    """Prompt and answer so far, where `sampling.needs_history`; else empty."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -48,8 +83,11 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     """Block ids appended to the sequence's block table before this step."""
     sample: bool
     """Whether the last token's logits are sampled (false inside a chunked prefill)."""
-    admit: Sampling | None = None
+    admit: Admit | None = None
     """Present on the sequence's first row: the rank creates its mirror."""
+    targets: tuple[int, ...] = ()
+    """Where the prompt itself is to be scored: the token that follows each of `tokens`, as far as
+    it is known."""
 
 
 class Step(msgspec.Struct, frozen=True, tag="step"):
@@ -111,6 +149,17 @@ class Timings(msgspec.Struct, frozen=True, array_like=True):
     communicate: float
 
 
+class TokenLogprobs(msgspec.Struct, frozen=True, array_like=True):
+    """Natural logarithms of probabilities at one position."""
+
+    token: int
+    logprob: float
+    rank: int
+    """1 for the likeliest token."""
+    top: tuple[tuple[int, float], ...] = ()
+    """The likeliest tokens, best first; equal ones by id."""
+
+
 class Result(msgspec.Struct, frozen=True, tag="result"):
     """From the output rank (last stage, tp_rank 0): one token per sampled row, in row order."""
 
@@ -120,6 +169,10 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     """Sequences whose logits were not finite; only these requests fail. Their places in `tokens`
     mean nothing."""
     timings: Timings
+    logprobs: tuple[TokenLogprobs | None, ...] = ()
+    """Beside `tokens`, None where none were asked for; empty when nobody asked."""
+    scores: dict[int, tuple[TokenLogprobs, ...]] = {}
+    """By sequence: of the row's `targets`."""
 
 
 class StepDone(msgspec.Struct, frozen=True, tag="done"):

@@ -66,7 +66,7 @@ class Mirror:
                 raise ProtocolError(
                     _("Step %(step)s admits sequence %(seq)s a second time."), step=n, seq=row.seq
                 )
-            self.sequences[row.seq] = Sequence(row.admit, row.start)
+            self.sequences[row.seq] = Sequence(row.admit.sampling, row.start)
         sequence = self.sequences.get(row.seq)
         if sequence is None:
             raise ProtocolError(

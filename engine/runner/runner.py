@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engine.config import BLOCK_SIZE, EngineConfig, ModelConfig
+from engine.config import BLOCK_SIZE, EngineConfig
+from engine.model_config import ModelConfig
 from engine.models import Decoder
 from engine.protocol.steps import Row, Sampling, Step, Timings
 from engine.runner.batch import Batch, BatchRow, build_batch

@@ -27,7 +27,7 @@ SHAPE = {
     "head_dim": 64,
     "vocab_size": 49152,
     "context_length": 2048,
-    "rope_theta": 10000.0,
+    "rope": {"theta": 10000.0, "dimensions": 64},
     "rms_norm_eps": 1e-5,
     "tie_embeddings": True,
 }

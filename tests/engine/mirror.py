@@ -69,7 +69,7 @@ class RankMirror:
     def _row(self, row: Row) -> int | None:
         if row.admit is not None:
             assert row.seq not in self.sequences, "a sequence is admitted once"
-            self.sequences[row.seq] = Held(row.admit, computed=row.start)
+            self.sequences[row.seq] = Held(row.admit.sampling, computed=row.start)
         held = self.sequences[row.seq]
         assert row.start == held.computed, "rows follow on"
         assert row.tokens, "no empty row"

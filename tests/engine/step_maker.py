@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from engine.config import BLOCK_SIZE, EngineConfig
-from engine.protocol.steps import Result, Row, Sampling, Step, step_digest
+from engine.protocol.steps import Admit, Result, Row, Sampling, Step, step_digest
 
 GREEDY = Sampling(temperature=0.0)
 
@@ -61,7 +61,7 @@ class StepMaker(ABC):
             start,
             fresh,
             stream.computed == len(stream.tokens),
-            stream.sampling if start == 0 else None,
+            Admit(stream.sampling) if start == 0 else None,
         )
 
     def make_step(self, rows: list[Row], streams: Iterable[Stream]) -> Step:

@@ -10,7 +10,7 @@ import torch
 
 from engine.bundled import bundled_model
 from engine.checkpoint import open_checkpoint
-from engine.checkpoint.schema import rank_tensors
+from engine.checkpoint.tensors import rank_tensors
 from engine.config import ParallelPlan
 from engine.errors import CheckpointError
 from engine.loader import WeightSource

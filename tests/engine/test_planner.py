@@ -4,8 +4,9 @@ import pytest
 
 from engine.bundled import bundled_model
 from engine.checkpoint import open_checkpoint
-from engine.config import EngineConfig, ModelConfig, ParallelPlan
+from engine.config import EngineConfig, ParallelPlan
 from engine.errors import PlanError
+from engine.model_config import ModelConfig
 from engine.planner import rank_memory
 
 MIB = 1024**2

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.config import Dtype, EngineConfig
-from engine.protocol.steps import Row, Sampling
+from engine.protocol.steps import Admit, Row, Sampling
 from tests.engine.local_runner import LocalRunner
 from tests.engine.step_maker import GREEDY
 from tests.engine.tiny_model import write_tiny_model
@@ -44,7 +44,7 @@ def test_a_reused_prefix_block_gives_the_same_tokens(model: Path) -> None:
     expected = runner.generate([PROMPT], 10)[0]
     runner.advance([first], [len(PROMPT)])
     second = runner.open(PROMPT)
-    row = Row(second.seq, PROMPT[16:], 16, [first.blocks[0], 40], True, GREEDY)
+    row = Row(second.seq, PROMPT[16:], 16, [first.blocks[0], 40], True, Admit(GREEDY))
     second.computed, second.blocks = len(PROMPT), [first.blocks[0], 40]
     result = runner.run(runner.make_step([row], [second]))
     assert result.tokens == expected[:1]

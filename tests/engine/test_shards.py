@@ -4,8 +4,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.config import ModelConfig, ParallelPlan
+from engine.config import ParallelPlan
 from engine.errors import PlanError
+from engine.model_config import ModelConfig, Rope
 from engine.shards import MLP_UNIT, Span, rank_share, rank_shares, share_parameters, split_evenly
 from tests.shapes import SMOLLM2
 
@@ -23,7 +24,7 @@ def models(draw: st.DrawFn) -> ModelConfig:
         head_dim=draw(st.sampled_from([16, 32, 64])),
         vocab_size=draw(st.integers(64, 5000)),
         context_length=128,
-        rope_theta=1e4,
+        rope=Rope(theta=1e4, dimensions=64),
         rms_norm_eps=1e-5,
         tie_embeddings=draw(st.booleans()),
     )

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from engine.errors import ProtocolError
-from engine.protocol.steps import Row, Sampling, Step, step_digest
+from engine.protocol.steps import Admit, Row, Sampling, Step, step_digest
 from engine.runner.mirror import Mirror
 
 
@@ -13,7 +13,7 @@ def mirror() -> Mirror:
 
 
 def admit(seq: int = 1, n: int = 0) -> Step:
-    row = Row(seq, [1, 2, 3], 0, [4], True, Sampling())
+    row = Row(seq, [1, 2, 3], 0, [4], True, Admit(Sampling()))
     return Step(1, n, [row], [], step_digest(1, n, [(seq, 3, 1)]))
 
 
@@ -35,12 +35,12 @@ def test_steps_in_order_are_applied() -> None:
         ({"digest": b"12345678"}, "differ from the head's"),
         ({"released": [5]}, "releases sequence 5"),
         ({"rows": [Row(1, [1], 0, [4], True)]}, "continues sequence 1, which is unknown"),
-        ({"rows": [Row(1, [1], 0, [8], True, Sampling())]}, "beyond the 8"),
-        ({"rows": [Row(1, [100], 0, [4], True, Sampling())]}, "outside the vocabulary"),
-        ({"rows": [Row(1, [1], 0, [], True, Sampling())]}, "0 blocks for 1 tokens"),
-        ({"rows": [Row(1, [], 0, [4], True, Sampling())]}, "with 0 tokens"),
-        ({"rows": [Row(1, [1] * 65, 0, [1, 2, 3, 4, 5], True, Sampling())]}, "budget of 64"),
-        ({"rows": [Row(1, [1], 0, [4], True, Sampling())] * 2}, "names a sequence twice"),
+        ({"rows": [Row(1, [1], 0, [8], True, Admit(Sampling()))]}, "beyond the 8"),
+        ({"rows": [Row(1, [100], 0, [4], True, Admit(Sampling()))]}, "outside the vocabulary"),
+        ({"rows": [Row(1, [1], 0, [], True, Admit(Sampling()))]}, "0 blocks for 1 tokens"),
+        ({"rows": [Row(1, [], 0, [4], True, Admit(Sampling()))]}, "with 0 tokens"),
+        ({"rows": [Row(1, [1] * 65, 0, [1, 2, 3, 4, 5], True, Admit(Sampling()))]}, "budget of 64"),
+        ({"rows": [Row(1, [1], 0, [4], True, Admit(Sampling()))] * 2}, "names a sequence twice"),
     ],
 )
 def test_a_step_that_does_not_follow_is_refused(change: dict[str, object], reason: str) -> None:
@@ -56,6 +56,6 @@ def test_a_row_that_skips_a_token_is_refused() -> None:
 
 
 def test_only_blocks_that_will_be_written_count_as_fresh() -> None:
-    row = Row(1, [1, 2], 32, [3, 5, 6], True, Sampling())
+    row = Row(1, [1, 2], 32, [3, 5, 6], True, Admit(Sampling()))
     step = Step(1, 0, [row], [], step_digest(1, 0, [(1, 34, 3)]))
     assert mirror().apply(step) == [6]
