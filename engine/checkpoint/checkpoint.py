@@ -12,6 +12,7 @@ from pathlib import Path
 from engine.checkpoint.cursor import Cursor
 from engine.checkpoint.header import ArrayPlace, Header, TensorInfo, Value, read_array, read_header
 from engine.checkpoint.schema import check_tensors, read_config
+from engine.checkpoint.tensors import Layout
 from engine.checkpoint.tokenizer import TokenizerMetadata, read_tokenizer
 from engine.errors import CheckpointError, system_words
 from engine.errors import gettext_noop as _
@@ -35,7 +36,7 @@ class Metadata(Mapping[str, Value]):
             return value
         if key not in self._arrays:
             with _opened(self._path) as cursor_file:
-                cursor = Cursor(cursor_file.fileno(), self._path.name, value.offset)
+                cursor = Cursor(cursor_file.fileno(), self._path, value.offset)
                 self._arrays[key] = read_array(cursor, key, value)
         return self._arrays[key]
 
@@ -58,6 +59,8 @@ class Checkpoint:
         self.path = path
         self.size_bytes = size_bytes
         self.config = config
+        self.layout = Layout(rotary="interleaved")
+        """Llama's query and key rows; set by architecture."""
         self.tensors: Mapping[str, TensorInfo] = header.tensors
         self.metadata = Metadata(path, header)
 
@@ -101,7 +104,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """
     path = Path(path)
     with _opened(path) as file:
-        cursor = Cursor(file.fileno(), path.name)
+        cursor = Cursor(file.fileno(), path)
         header = read_header(cursor)
         config = read_config(path.name, header)
         check_tensors(path.name, config, header.tensors)

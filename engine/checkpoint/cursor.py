@@ -2,6 +2,7 @@
 
 import os
 import struct
+from pathlib import Path
 
 from engine.errors import CheckpointError, Part, Said, said, system_words
 from engine.errors import gettext_noop as _
@@ -14,9 +15,10 @@ _U64 = struct.Struct("<Q")
 class Cursor:
     """Reads forward through `fd`, never beyond its end and never more than a window at once."""
 
-    def __init__(self, fd: int, name: str, offset: int = 0) -> None:
+    def __init__(self, fd: int, path: Path, offset: int = 0) -> None:
         self._fd = fd
-        self.name = name
+        self.path = path
+        self.name = path.name
         self.size = os.fstat(fd).st_size
         self._base = offset
         self._window = b""

@@ -6,6 +6,7 @@ size before anything is allocated, so a damaged header fails at once.
 
 import struct
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -51,6 +52,8 @@ class TensorInfo(msgspec.Struct, frozen=True):
     offset: int
     """Absolute byte offset in the file."""
     nbytes: int
+    path: Path
+    """The file that holds it."""
 
     @property
     def columns(self) -> int:
@@ -217,7 +220,7 @@ def _tensor_info(cursor: Cursor, index: int, alignment: int) -> TensorInfo:
             offset=offset,
             alignment=alignment,
         )
-    info = TensorInfo(name, shape, form, offset, 0)
+    info = TensorInfo(name, shape, form, offset, 0, cursor.path)
     return msgspec.structs.replace(info, nbytes=info.elements // form.elements * form.bytes)
 
 

@@ -28,6 +28,11 @@ class TokenizerMetadata(msgspec.Struct, frozen=True, kw_only=True):
     add_bos: bool
     add_space_prefix: bool
     chat_template: str | None
+    eos_ids: list[int] = []
+    """Every id that ends an answer besides eos_id and eot_id, e.g. from generation_config.json."""
+    tokenizer_json: str | None = None
+    """Text of a tokenizer.json, which then says how text becomes tokens; `model` is `json`, `pre`
+    is `json`, merges are empty, and tokens and token_types are filled from it."""
 
 
 def read_tokenizer(name: str, metadata: Mapping[str, Value]) -> TokenizerMetadata:
