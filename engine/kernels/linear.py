@@ -12,7 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.config import Dtype
+from engine.config import EngineConfig
+from engine.errors import ConfigError
+from engine.errors import gettext_noop as _
 from engine.quant import LIMIT, Rotation, quantize_rows
 
 EXACT_COLUMNS = 2**24 // (LIMIT * LIMIT)
@@ -29,23 +31,24 @@ class Linear(Protocol):
 
 
 class LinearFactory(Protocol):
-    """Packs float32 weights (rows, columns)."""
+    """Packs float32 weights (rows, columns) and a float32 bias (rows,), added after the product."""
 
-    def __call__(self, weight: Tensor) -> Linear: ...
+    def __call__(self, weight: Tensor, bias: Tensor | None = None) -> Linear: ...
 
 
 class Fp32Linear:
     """The reference: float32 throughout."""
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self.weight = weight
+        self.bias = bias
 
     @property
     def nbytes(self) -> int:
-        return self.weight.nbytes
+        return self.weight.nbytes + (0 if self.bias is None else self.bias.nbytes)
 
     def __call__(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight)
+        return F.linear(x, self.weight, self.bias)
 
 
 class Int8Linear(ABC):
@@ -54,7 +57,8 @@ class Int8Linear(ABC):
     Subclasses differ only in how they multiply whole numbers.
     """
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self._bias = bias
         self._rotation = Rotation(weight.shape[1])
         codes, scales = quantize_rows(self._rotation.weights(weight))
         self._scales = scales.t().contiguous()
@@ -62,12 +66,14 @@ class Int8Linear(ABC):
 
     @property
     def nbytes(self) -> int:
-        return self._code_bytes() + self._scales.nbytes
+        bias = 0 if self._bias is None else self._bias.nbytes
+        return self._code_bytes() + self._scales.nbytes + bias
 
     def __call__(self, x: Tensor) -> Tensor:
         rotated, grid = self._rotation.tokens(x)
         codes, scales = quantize_rows(rotated)
-        return self.multiply(codes).mul_(scales.mul_(grid)).mul_(self._scales)
+        product = self.multiply(codes).mul_(scales.mul_(grid)).mul_(self._scales)
+        return product if self._bias is None else product.add_(self._bias)
 
     @abstractmethod
     def multiply(self, codes: Tensor) -> Tensor:
@@ -122,10 +128,12 @@ def has_integer_dot_products() -> bool:
     return bool(capabilities.get("avx512_vnni") or capabilities.get("amx_int8"))
 
 
-def choose_linear(dtype: Dtype) -> tuple[str, LinearFactory]:
-    """The kernel for `dtype` on this processor, with its name for people."""
-    if dtype == "fp32":
+def choose_linear(config: EngineConfig) -> tuple[str, LinearFactory]:
+    """The kernel for `config.dtype` on this processor, with its name for people."""
+    if config.dtype == "fp32":
         return "fp32", Fp32Linear
+    if config.dtype != "int8":
+        raise ConfigError(_("This processor cannot multiply %(dtype)s weights."), dtype=config.dtype)
     if has_integer_dot_products():
         return "int8 oneDNN", Int8OneDnnLinear
     return "int8 exact fp32", Int8ExactFp32Linear

@@ -26,7 +26,7 @@ class Attention:
         self._group = group
 
     def __call__(self, x: Tensor, inputs: StepInputs, angles: tuple[Tensor, Tensor]) -> Tensor:
-        kv_heads, head_dim = self._cache.kv_heads, self._cache.head_dim
+        kv_heads, head_dim = self._cache.kv_heads, self._cache.key_dim
         mixed = self.qkv(x).view(x.shape[0], self._heads + 2 * kv_heads, head_dim)
         rotated = rotate(mixed[:, : self._heads + kv_heads], *angles)
         queries, keys = rotated[:, : self._heads], rotated[:, self._heads :]
@@ -41,7 +41,7 @@ class Attention:
         The queries that share a KV head are laid out as if they were more positions of it, so
         keys and values are never repeated.
         """
-        kv_heads, head_dim = self._cache.kv_heads, self._cache.head_dim
+        kv_heads, head_dim = self._cache.kv_heads, self._cache.key_dim
         keys, values = self._cache.read(self._layer, group.tables, group.rows)
         count = group.rows * group.queries
         q = queries[group.start : group.start + count]

@@ -46,7 +46,9 @@ class _Builder:
         self.mesh = mesh
         self.nbytes = 0
         self.table: Tensor | None = None
-        self.cache = KVCache(share.layers.size, num_blocks, share.kv_heads.size, model.head_dim)
+        self.cache = KVCache(
+            share.layers.size, num_blocks, share.kv_heads.size, model.head_dim, model.value_dim
+        )
 
     def build(self) -> Decoder:
         embedding = self._embedding()

@@ -123,7 +123,7 @@ class _Rank:
 
     def _load(self, checkpoint: Checkpoint, share: RankShare, mesh: Mesh) -> Decoder:
         self.session.phase = "loading"
-        linear = choose_linear(self.spec.config.dtype)[1]
+        linear = choose_linear(self.spec.config)[1]
         began = time.monotonic()
         decoder = load_decoder(
             checkpoint, self.spec.config, share, linear, mesh, self._report_progress
@@ -148,7 +148,7 @@ class _Rank:
         runner.warm_up()
 
     def _report_ready(self, decoder: Decoder, share: RankShare, mesh: Mesh) -> None:
-        kernel = choose_linear(self.spec.config.dtype)[0]
+        kernel = choose_linear(self.spec.config)[0]
         self.session.phase = "idle"
         self.session.send(
             Ready(

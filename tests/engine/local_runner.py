@@ -20,7 +20,7 @@ def load_alone(path: Path, config: EngineConfig) -> Decoder:
     torch.set_num_threads(1)
     checkpoint = open_checkpoint(path)
     share = rank_share(checkpoint.config, config.plan, 0)
-    _, linear = choose_linear(config.dtype)
+    _, linear = choose_linear(config)
     mesh = Mesh(Alone(), Alone(), "none")
     return load_decoder(checkpoint, config, share, linear, mesh, lambda fraction, detail: None)
 

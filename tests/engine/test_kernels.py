@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from engine.config import EngineConfig
 from engine.kernels.linear import (
     EXACT_COLUMNS,
     Fp32Linear,
@@ -51,7 +52,7 @@ def test_a_rotation_keeps_dot_products(columns: int) -> None:
 @settings(deadline=None, max_examples=20)
 @given(st.integers(1, 40), st.integers(0, 2**31))
 def test_a_token_gives_the_same_bits_in_any_batch(tokens: int, seed: int) -> None:
-    _, factory = choose_linear("int8")
+    _, factory = choose_linear(EngineConfig(dtype="int8"))
     linear = factory(random(3, 128, 1536))
     x = random(seed, tokens, 1536)
     together = linear(x)
