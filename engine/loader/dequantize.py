@@ -11,6 +11,8 @@ from torch import Tensor
 
 from engine.errors import CheckpointError
 from engine.errors import gettext_noop as _
+from engine.loader.dequantize_bits import fields, half
+from engine.loader.dequantize_k import q2_k, q3_k, q4_k, q5_k, q6_k
 
 
 def dequantize(name: str, raw: Tensor) -> Tensor:
@@ -21,13 +23,8 @@ def dequantize(name: str, raw: Tensor) -> Tensor:
     return decode(raw)
 
 
-def _half(raw: Tensor, at: int) -> Tensor:
-    """The float16 at byte `at` of each block, as a float32 column."""
-    return raw[:, at : at + 2].contiguous().view(torch.float16).float()
-
-
 def _nibbles(packed: Tensor) -> Tensor:
-    return torch.cat((packed & 15, packed >> 4), dim=1)
+    return fields(packed, 4, 16)
 
 
 def _fifth_bits(raw: Tensor, at: int) -> Tensor:
@@ -50,26 +47,35 @@ def _bf16(raw: Tensor) -> Tensor:
 
 
 def _q4_0(raw: Tensor) -> Tensor:
-    return (_nibbles(raw[:, 2:]).float() - 8) * _half(raw, 0)
+    return (_nibbles(raw[:, 2:]).float() - 8) * half(raw, 0)
 
 
 def _q4_1(raw: Tensor) -> Tensor:
-    return _nibbles(raw[:, 4:]).float() * _half(raw, 0) + _half(raw, 2)
+    return _nibbles(raw[:, 4:]).float() * half(raw, 0) + half(raw, 2)
 
 
 def _q5_0(raw: Tensor) -> Tensor:
     codes = _nibbles(raw[:, 6:]) | _fifth_bits(raw, 2)
-    return (codes.float() - 16) * _half(raw, 0)
+    return (codes.float() - 16) * half(raw, 0)
 
 
 def _q5_1(raw: Tensor) -> Tensor:
     codes = _nibbles(raw[:, 8:]) | _fifth_bits(raw, 4)
-    return codes.float() * _half(raw, 0) + _half(raw, 2)
+    return codes.float() * half(raw, 0) + half(raw, 2)
 
 
 def _q8_0(raw: Tensor) -> Tensor:
-    return raw[:, 2:].contiguous().view(torch.int8).float() * _half(raw, 0)
+    return raw[:, 2:].contiguous().view(torch.int8).float() * half(raw, 0)
 
+
+def _iq4_nl(raw: Tensor) -> Tensor:
+    return _UNEVEN[_nibbles(raw[:, 2:]).int()] * half(raw, 0)
+
+
+_UNEVEN = torch.tensor(
+    [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], dtype=torch.float32
+)
+"""What the 16 codes of IQ4_NL stand for: closer together around zero."""
 
 _DECODERS: dict[str, Callable[[Tensor], Tensor]] = {
     "F32": _f32,
@@ -80,4 +86,10 @@ _DECODERS: dict[str, Callable[[Tensor], Tensor]] = {
     "Q5_0": _q5_0,
     "Q5_1": _q5_1,
     "Q8_0": _q8_0,
+    "IQ4_NL": _iq4_nl,
+    "Q2_K": q2_k,
+    "Q3_K": q3_k,
+    "Q4_K": q4_k,
+    "Q5_K": q5_k,
+    "Q6_K": q6_k,
 }

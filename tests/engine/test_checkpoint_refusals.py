@@ -128,8 +128,8 @@ def test_rotary_scaling_of_an_unknown_type_is_refused(tmp_path: Path) -> None:
 def test_an_unsupported_weight_format_is_named(tmp_path: Path, sound: bytes) -> None:
     name = b"blk.0.attn_q.weight"
     at = sound.index(name) + len(name) + 4 + 16
-    content = sound[:at] + struct.pack("<I", 14) + sound[at + 4 :]
-    assert "stored as Q6_K, which is not supported" in refusal(tmp_path / "k.gguf", content)
+    content = sound[:at] + struct.pack("<I", 23) + sound[at + 4 :]
+    assert "stored as IQ4_XS, which is not supported" in refusal(tmp_path / "k.gguf", content)
 
 
 def test_a_tensor_named_twice_is_refused(tmp_path: Path, sound: bytes) -> None:
