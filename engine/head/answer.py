@@ -1,55 +1,104 @@
 """Text of running requests: what the engine loop writes and an API handler reads."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Sequence, Set
 
 import msgspec
 
 from engine.core.request import Event, FinishReason, Request
+from engine.protocol.steps import TokenLogprobs
 from engine.text.detokenizer import Detokenizer
 from engine.text.stops import StopMatcher
 from engine.text.tokenizer import TextTokenizer
 
 
+class Token(msgspec.Struct, frozen=True):
+    """One token whose text was sent: where that text begins and ends in the answer, in
+    characters. What ends an answer unseen (end of sequence, a stop string) is no such token."""
+
+    id: int
+    start: int
+    end: int
+    logprobs: TokenLogprobs | None = None
+
+
 class Delta(msgspec.Struct, frozen=True):
     """What one step added to one answer. The last delta of an answer, and only that, has `finish`;
     `error` is a sentence when `finish` is `error`.
+
+    `tokens` keep pace with the text: held-back text holds its tokens back too.
     """
 
     index: int
     text: str
     finish: FinishReason | None = None
     error: str = ""
+    tokens: Sequence[Token] = ()
 
 
 class Answer:
     """One request's text so far."""
 
-    def __init__(self, index: int, tokenizer: TextTokenizer, stops: Sequence[str]) -> None:
+    def __init__(
+        self,
+        index: int,
+        tokenizer: TextTokenizer,
+        stops: Sequence[str],
+        shown: Set[int] = frozenset(),
+    ) -> None:
         self.index = index
-        self._detokenizer = Detokenizer(tokenizer)
+        self._detokenizer = Detokenizer(tokenizer, shown)
         self._stops = StopMatcher(stops)
+        self._length = 0
+        """Characters made of the tokens, sent or held."""
+        self._sent = 0
+        self._held: deque[Token] = deque()
 
     def take(self, event: Event) -> Delta:
         """Turn an event into text. `finish` is `stop` once a stop string has appeared."""
         text = ""
-        if event.token is not None:
-            text = self._stops.feed(self._detokenizer.feed([event.token]))
+        # A token that stops an answer is no part of it.
+        if event.token is not None and event.finish != "stop":
+            text = self._stops.feed(self._read(event.token, event))
         finish = event.finish
         if self._stops.matched is not None:
             finish = "stop"
         elif finish is not None:
             text += self._stops.flush()
-        return Delta(self.index, text, finish, event.request.error)
+        self._sent += len(text)
+        return Delta(self.index, text, finish, event.request.error, self._release(finish))
+
+    def _read(self, token: int, event: Event) -> str:
+        text = self._detokenizer.feed([token])
+        start, self._length = self._length, self._length + len(text)
+        self._held.append(Token(token, start, self._length, event.logprobs))
+        return text
+
+    def _release(self, finish: FinishReason | None) -> list[Token]:
+        released: list[Token] = []
+        while self._held and self._is_out(self._held[0], finish):
+            released.append(self._held.popleft())
+        return released
+
+    def _is_out(self, token: Token, finish: FinishReason | None) -> bool:
+        if self._stops.matched is not None:
+            return token.start < self._sent
+        if finish is not None:
+            return True
+        torn = self._detokenizer.holds and token.end == self._length
+        return token.end <= self._sent and not torn
 
 
 class Generation:
     """The answers to one API request, as a stream of deltas that ends after the last finish."""
 
-    def __init__(self, requests: list[Request]) -> None:
+    def __init__(self, requests: list[Request], copies: int = 1) -> None:
+        """`copies` requests in a row share one prompt."""
         self.requests = requests
         self._deltas: asyncio.Queue[Delta] = asyncio.Queue()
         self._open = len(requests)
+        self._firsts = requests[::copies]
 
     def put(self, delta: Delta) -> None:
         self._deltas.put_nowait(delta)
@@ -62,7 +111,8 @@ class Generation:
 
     @property
     def prompt_tokens(self) -> int:
-        return sum(len(request.prompt) for request in self.requests)
+        """Of each prompt once, however many answers it has."""
+        return sum(len(request.prompt) for request in self._firsts)
 
     @property
     def completion_tokens(self) -> int:
@@ -70,4 +120,4 @@ class Generation:
 
     @property
     def cached_tokens(self) -> int:
-        return sum(request.cached_tokens or 0 for request in self.requests)
+        return sum(request.cached_tokens or 0 for request in self._firsts)

@@ -60,6 +60,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     salt: str = ""
     """Prompts share cached blocks only with requests of the same salt."""
+    shown: frozenset[int] = frozenset()
+    """Control tokens whose spelling is part of the answer's text."""
 
 
 class HeadEngine:
@@ -156,7 +158,7 @@ class HeadEngine:
         try:
             for index, request in enumerate(generation.requests):
                 self.scheduler.add(request)
-                answer = Answer(index, self.tokenizer, wanted.stop)
+                answer = Answer(index, self.tokenizer, wanted.stop, wanted.shown)
                 self._answers[request.id] = (answer, generation)
         except RequestError:
             self.abort(generation)
