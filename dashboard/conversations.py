@@ -20,6 +20,9 @@ ABANDONED_AFTER = timedelta(seconds=30)
 """An answer whose writer saved nothing for so long has lost its writer."""
 
 
+KEPT = ("content", "reasoning", "status", "error", "metrics")
+
+
 class ConversationMissing(TandemError):
     """There is no such conversation, or it is somebody else's."""
 
@@ -89,7 +92,7 @@ def keep(answer: Message) -> bool:
 
     False when its conversation was deleted meanwhile.
     """
-    fields = {name: getattr(answer, name) for name in ("content", "status", "error", "metrics")}
+    fields = {name: getattr(answer, name) for name in KEPT}
     kept = Message.objects.filter(pk=answer.pk).update(**fields)
     Conversation.objects.filter(pk=answer.conversation_id).update(updated=timezone.now())
     return kept == 1

@@ -14,7 +14,14 @@ from django.utils.translation import gettext as _
 from dashboard import conversations
 from dashboard.choices import MessageStatus
 from dashboard.conversations import Turn
-from dashboard.gateway.client import ChatEvent, Finished, TextDelta, Usage, stream_chat
+from dashboard.gateway.client import (
+    ChatEvent,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+    stream_chat,
+)
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.routes import Target, answering_ranks, find_target
 from dashboard.rendering import render_markdown
@@ -93,17 +100,25 @@ class Answering:
     async def _take(self, event: ChatEvent) -> None:
         match event:
             case TextDelta(text):
-                text = storable(text)
-                self._last = time.monotonic()
-                self._first = self._first or self._last
-                self._pieces += 1
+                text = self._clock(text)
                 self.turn.answer.content += text
                 await self._send({"type": "delta", "text": text})
                 await self._render()
+            case ReasoningDelta(text):
+                text = self._clock(text)
+                self.turn.answer.reasoning += text
+                await self._send({"type": "reasoning", "text": text})
             case Finished(reason):
                 self._finish_reason = reason
             case Usage():
                 self._usage = event
+
+    def _clock(self, text: str) -> str:
+        """Note that a piece has come; the piece as it can be stored."""
+        self._last = time.monotonic()
+        self._first = self._first or self._last
+        self._pieces += 1
+        return storable(text)
 
     async def _render(self) -> None:
         """Now and then, what is there as Markdown; the browser shows later pieces as plain text."""

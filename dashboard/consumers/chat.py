@@ -20,6 +20,7 @@ from dashboard.choices import MessageStatus
 from dashboard.consumers.answer import Answering
 from dashboard.conversations import Turn
 from dashboard.errors import TandemError
+from dashboard.parameters import Parameters
 from dashboard.texts import storable
 
 logger = logging.getLogger(__name__)
@@ -30,15 +31,6 @@ MAX_TEXT = 200_000
 
 Route = Annotated[str, msgspec.Meta(pattern=r"^[-\w]+$", max_length=80)]
 """As a deployment may be named."""
-
-
-class Parameters(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """What the panel offers; the head judges the values."""
-
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    seed: int | None = None
 
 
 class Send(msgspec.Struct, tag="send"):
@@ -113,9 +105,9 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
             await self._say("error", message=text)
             await self.close(SIGNED_OUT)
             return
+        parameters = message.parameters.fields()
         turn = await database_sync_to_async(self._turn)(message)
         await self._say("conversation", id=turn.conversation.pk, title=turn.conversation.title)
-        parameters = msgspec.to_builtins(message.parameters)
         self.answering = Answering(turn, parameters, self._send_message)
         self.task = asyncio.create_task(self.answering.run())
         self.task.add_done_callback(_log_failure)

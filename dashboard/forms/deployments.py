@@ -29,10 +29,13 @@ class DeploymentForm(_DeploymentForm):
             "tp",
             "pp",
             "dtype",
+            "int4_group",
+            "kv_dtype",
             "transport",
             "max_model_len",
             "max_batch_size",
             "kv_cache_tokens",
+            "target_itl_ms",
         ]
         widgets = {
             "name": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
@@ -51,7 +54,7 @@ class DeploymentForm(_DeploymentForm):
         return name
 
     def _check_split(self, shape: ModelConfig, plan: ParallelPlan) -> None:
-        if plan.tp > shape.num_kv_heads:
+        if shape.latent is None and plan.tp > shape.num_kv_heads:
             self.add_error(
                 "tp",
                 _(

@@ -9,9 +9,12 @@ from dashboard.forms.names import PLAIN_NAME
 
 class ImportForm(forms.Form):
     path = forms.CharField(
-        label=_("Path to a GGUF file"),
+        label=_("Path to a GGUF file or a Hugging Face folder"),
         max_length=1024,
-        help_text=_("On this machine, and at the same path on every node that will run it."),
+        help_text=_(
+            "On this machine, and at the same path on every node that will run it. Of a split GGUF "
+            "file the first part."
+        ),
         widget=forms.TextInput(
             attrs={
                 "placeholder": "/srv/models/smollm2-135m-instruct.gguf",

@@ -19,6 +19,12 @@ class TextDelta(msgspec.Struct, frozen=True):
     text: str
 
 
+class ReasoningDelta(msgspec.Struct, frozen=True):
+    """More of what the model thinks before it answers."""
+
+    text: str
+
+
 class Finished(msgspec.Struct, frozen=True):
     """Why the answer ended: OpenAI's `finish_reason`."""
 
@@ -32,11 +38,12 @@ class Usage(msgspec.Struct, frozen=True):
     completion_tokens: int
 
 
-ChatEvent = TextDelta | Finished | Usage
+ChatEvent = TextDelta | ReasoningDelta | Finished | Usage
 
 
 class _Delta(msgspec.Struct):
     content: str | None = None
+    reasoning_content: str | None = None
 
 
 class _Choice(msgspec.Struct):
@@ -97,6 +104,8 @@ def _read(target: Target, payload: bytes) -> list[ChatEvent]:
         raise _failure(chunk.error, 502)
     events: list[ChatEvent] = []
     for choice in chunk.choices[:1]:
+        if choice.delta.reasoning_content:
+            events.append(ReasoningDelta(choice.delta.reasoning_content))
         if choice.delta.content:
             events.append(TextDelta(choice.delta.content))
         if choice.finish_reason:

@@ -36,6 +36,8 @@ class Message(models.Model):
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="messages")
     role = models.CharField(max_length=20, choices=MessageRole.choices)
     content = models.TextField(blank=True)
+    reasoning = models.TextField(blank=True)
+    """What the model thought before it answered; never sent back to it."""
     status = models.CharField(
         max_length=20, choices=MessageStatus.choices, default=MessageStatus.DONE
     )

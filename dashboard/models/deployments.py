@@ -1,5 +1,7 @@
 """Deployments, their replicas and ranks. `lifecycle` is the only writer of any status here."""
 
+from typing import cast
+
 import msgspec
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -9,9 +11,24 @@ from dashboard.choices import DeploymentStatus, Fault, RankStatus, ReplicaStatus
 from dashboard.models.catalog import Model
 from dashboard.models.fleet import Node
 from dashboard.sentences import SentenceField
-from engine.config import EngineConfig, ParallelPlan
+from engine.config import INT4_GROUPS, Dtype, EngineConfig, KvDtype, ParallelPlan, Transport
 
-DTYPE_CHOICES = [("fp32", _("fp32 (reference)")), ("int8", _("int8 weights and activations"))]
+DTYPE_CHOICES = [
+    ("fp32", _("fp32 (reference)")),
+    ("bf16", _("bf16 (half the memory)")),
+    ("int8", _("int8 weights and activations")),
+    ("int4", _("int4 weights, int8 activations")),
+    ("fp8", _("fp8 weights")),
+]
+
+KV_DTYPE_CHOICES = [
+    ("fp32", _("fp32 (exact)")),
+    ("bf16", _("bf16 (half the memory)")),
+    ("int8", _("int8 (a quarter of the memory)")),
+    ("fp8", _("fp8 (a quarter of the memory)")),
+]
+
+INT4_GROUP_CHOICES = [(columns, str(columns)) for columns in INT4_GROUPS]
 
 TRANSPORT_CHOICES = [("tcp", _("TCP (lowest latency)")), ("gloo", _("gloo (torch.distributed)"))]
 
@@ -38,7 +55,26 @@ class Deployment(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(64)],
         help_text=_("Stages of consecutive layers."),
     )
-    dtype = models.CharField(_("number type"), max_length=8, choices=DTYPE_CHOICES, default="fp32")
+    dtype = models.CharField(
+        _("number type"),
+        max_length=8,
+        choices=DTYPE_CHOICES,
+        default="fp32",
+        help_text=_("Of the weights. Fewer bits take less memory and lose a little quality."),
+    )
+    int4_group = models.PositiveSmallIntegerField(
+        _("int4 group"),
+        choices=INT4_GROUP_CHOICES,
+        default=32,
+        help_text=_("Columns that share one scale, with int4 weights; 32 is the most exact."),
+    )
+    kv_dtype = models.CharField(
+        _("KV cache number type"),
+        max_length=8,
+        choices=KV_DTYPE_CHOICES,
+        default="fp32",
+        help_text=_("Fewer bits let longer or more conversations fit."),
+    )
     transport = models.CharField(
         _("links between ranks"),
         max_length=8,
@@ -61,6 +97,16 @@ class Deployment(models.Model):
         default=16384,
         validators=[MinValueValidator(64)],
         help_text=_("In tokens, shared by all conversations."),
+    )
+    target_itl_ms = models.PositiveIntegerField(
+        _("time per token"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(60_000)],
+        help_text=_(
+            "In milliseconds. The batch shrinks while tokens take longer and grows while there is "
+            "room; empty always fills it."
+        ),
     )
     wanted = models.BooleanField(_("should run"), default=False, editable=False)
     status = models.CharField(
@@ -96,12 +142,15 @@ class Deployment(models.Model):
         """Raises ConfigError when the settings do not fit together."""
         return EngineConfig(
             plan=self.plan,
-            dtype="int8" if self.dtype == "int8" else "fp32",
-            transport="gloo" if self.transport == "gloo" else "tcp",
+            dtype=cast(Dtype, self.dtype),
+            kv_dtype=cast(KvDtype, self.kv_dtype),
+            int4_group=self.int4_group,
+            transport=cast(Transport, self.transport),
             max_model_len=self.max_model_len,
             max_batch_size=self.max_batch_size,
             token_budget=max(256, self.max_batch_size),
             kv_cache_tokens=self.kv_cache_tokens,
+            target_itl=self.target_itl_ms / 1000 if self.target_itl_ms else None,
         )
 
     @property

@@ -13,6 +13,7 @@ from dashboard.errors import ImportRefused
 from dashboard.forms.models import ImportForm
 from dashboard.models import Model
 from dashboard.views.access import may_operate, operator_required
+from dashboard.views.model_facts import model_facts
 
 
 @login_required
@@ -45,6 +46,7 @@ def model_detail(request: HttpRequest, name: str) -> HttpResponse:
         "models/detail.html",
         {
             "model": model,
+            "facts": model_facts(model.shape),
             "deployments": model.deployments.all(),
             "may_operate": may_operate(request),
         },

@@ -59,6 +59,7 @@ function onMessage(message) {
     },
     start: () => thread.startAnswer(message.message),
     delta: () => thread.addText(message.text),
+    reasoning: () => thread.addReasoning(message.text),
     render: () => thread.showRendered(message.html, message.length),
     done: () => {
       thread.finishAnswer(message.html);

@@ -1,12 +1,18 @@
 // How the model should answer: kept in this browser, sent with every question.
 
 const STORE = "tandem-chat-parameters";
-const KEPT = ["temperature", "top_p", "max_tokens", "seed"];
+const NUMBERS = [
+  ..."temperature top_p max_tokens seed min_p top_k".split(" "),
+  ..."repetition_penalty presence_penalty frequency_penalty".split(" "),
+];
+const TEXTS = ["stop_text", "answer_form", "answer_shape"];
+const OFF = { min_p: 0, repetition_penalty: 1, presence_penalty: 0, frequency_penalty: 0 };
 
 export function createParameters() {
   const panel = document.getElementById("parameters");
   const form = document.getElementById("parameters-form");
   const toggle = document.getElementById("parameters-toggle");
+  const shape = form.querySelector("[data-form-text]");
   const fields = form.elements;
 
   function show(open) {
@@ -16,24 +22,25 @@ export function createParameters() {
     else toggle.focus({ preventScroll: true });
   }
 
-  function label() {
+  function draw() {
     for (const output of form.querySelectorAll("output")) {
       output.value = Number(fields[output.htmlFor.value].value).toLocaleString(
         document.documentElement.lang,
       );
     }
+    shape.hidden = !["json_schema", "regex"].includes(fields.answer_form.value);
   }
 
   function keep() {
-    label();
-    const values = Object.fromEntries(KEPT.map((name) => [name, fields[name].value]));
+    draw();
+    const values = Object.fromEntries([...NUMBERS, ...TEXTS].map((name) => [name, fields[name].value]));
     localStorage.setItem(STORE, JSON.stringify(values));
   }
 
   function restore() {
     const values = JSON.parse(localStorage.getItem(STORE) ?? "{}");
-    for (const name of KEPT) if (name in values) fields[name].value = values[name];
-    label();
+    for (const name of [...NUMBERS, ...TEXTS]) if (name in values) fields[name].value = values[name];
+    draw();
   }
 
   form.addEventListener("input", keep);
@@ -47,11 +54,14 @@ export function createParameters() {
   restore();
 
   return {
-    /** Fields of a request; an empty one is left to the engine. */
+    /** Fields of a request; an empty one, or one that is off, is left to the engine. */
     values() {
-      const given = KEPT.filter((name) => fields[name].value !== "");
-      const numbers = given.map((name) => [name, Number(fields[name].value)]);
-      return { system: fields.system.value.trim(), parameters: Object.fromEntries(numbers) };
+      const given = NUMBERS.filter((name) => fields[name].value !== "");
+      const parameters = Object.fromEntries(
+        given.map((name) => [name, Number(fields[name].value)]).filter(([name, value]) => OFF[name] !== value),
+      );
+      for (const name of TEXTS) if (fields[name].value) parameters[name] = fields[name].value;
+      return { system: fields.system.value.trim(), parameters };
     },
   };
 }

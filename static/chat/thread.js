@@ -122,9 +122,20 @@ export function createThread({ onAgain }) {
       answer.dataset.message = message;
       question = null;
     },
+    addReasoning(more) {
+      keepingEnd(() => {
+        let thoughts = answer.querySelector(".reasoning");
+        if (!thoughts) {
+          thoughts = copyOf("reasoning");
+          answer.querySelector(".prose").before(thoughts);
+        }
+        thoughts.querySelector(".reasoning-text").append(more);
+      });
+    },
     addText(more) {
       keepingEnd(() => {
         answer.querySelector(".thinking")?.remove();
+        if (!text) answer.querySelector(".reasoning")?.removeAttribute("open");
         text += more;
         showTail();
       });

@@ -18,6 +18,8 @@ class FakeHead:
     """Streams `words`. It waits at `hold_at` until released, and then dies with `dies`."""
 
     words: list[str] = field(default_factory=lambda: ["Hel", "lo ", "wörld"])
+    thoughts: tuple[str, ...] = ()
+    """Reasoning that comes before the words of a streamed answer."""
     hold_at: int | None = None
     dies: bool = False
     ends_early: bool = False
@@ -73,6 +75,9 @@ class FakeHead:
     async def _stream(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
+        for thought in self.thoughts:
+            delta = {"reasoning_content": thought}
+            await response.write(_event({"choices": [_choice(delta, None)]}))
         for index, word in enumerate(self.words):
             await self._pause(index, request)
             await response.write(_event({"choices": [_choice({"content": word}, None)]}))

@@ -98,6 +98,33 @@ async def test_an_answer_is_streamed_measured_and_saved() -> None:
     assert ("assistant", "Hello wörld", "done") in await saved()
 
 
+async def test_thoughts_are_shown_apart_kept_and_not_sent_back() -> None:
+    async with running(FakeHead(thoughts=("First I ", "think."))) as head:
+        user = await database_sync_to_async(stage)(head)
+        async with tab(user) as browser:
+            await browser.ask("One")
+            heard = await browser.until("done")
+            await browser.ask("Two", conversation=heard[0]["id"])
+            await browser.until("done")
+    assert "".join(m["text"] for m in heard if m["type"] == "reasoning") == "First I think."
+    assert "First I think." in heard[-1]["html"]
+    assert "think" not in json.dumps(head.bodies[1])
+    kept = await database_sync_to_async(
+        lambda: Message.objects.filter(role="assistant").values_list("reasoning", flat=True)[0]
+    )()
+    assert kept == "First I think."
+
+
+async def test_a_schema_that_is_no_json_is_refused_before_anything_is_saved() -> None:
+    async with running(FakeHead()) as head:
+        user = await database_sync_to_async(stage)(head)
+        async with tab(user) as browser:
+            await browser.ask(parameters={"answer_form": "json_schema", "answer_shape": "{"})
+            refusal = (await browser.until("error"))[-1]
+    assert "not valid JSON" in refusal["message"]
+    assert await saved() == []
+
+
 async def test_the_next_question_carries_the_conversation() -> None:
     async with running(FakeHead()) as head:
         user = await database_sync_to_async(stage)(head)

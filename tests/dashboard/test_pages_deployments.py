@@ -14,6 +14,7 @@ pytestmark = pytest.mark.django_db
 
 def form(**changes: object) -> dict[str, object]:
     values = {"name": "smol", "tp": 2, "pp": 1, "dtype": "fp32", "transport": "tcp"}
+    values |= {"kv_dtype": "int8", "int4_group": 32}
     values |= {"max_model_len": "", "max_batch_size": 8, "kv_cache_tokens": 16384}
     return {**values, "model": make_model().pk, **changes}
 
