@@ -166,13 +166,15 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     n: int
     tokens: list[int]
     failed: list[int]
-    """Sequences whose logits were not finite; only these requests fail. Their places in `tokens`
-    mean nothing."""
+    """Sequences whose logits were not finite, or those in `reasons`; only these requests fail.
+    Their places in `tokens` mean nothing."""
     timings: Timings
     logprobs: tuple[TokenLogprobs | None, ...] = ()
     """Beside `tokens`, None where none were asked for; empty when nobody asked."""
     scores: dict[int, tuple[TokenLogprobs, ...]] = {}
-    """By sequence: of the row's `targets`."""
+    """By sequence: of the row's `targets`, with as many of the likeliest as `sampling.logprobs`."""
+    reasons: dict[int, str] = {}
+    """By sequence that failed for another reason than its numbers: a sentence in English."""
 
 
 class StepDone(msgspec.Struct, frozen=True, tag="done"):

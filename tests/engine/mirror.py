@@ -4,7 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from engine.config import BLOCK_SIZE
-from engine.protocol.steps import Result, Row, Sampling, Step, Timings, step_digest
+from engine.protocol.steps import (
+    Result,
+    Row,
+    Sampling,
+    Step,
+    Timings,
+    TokenLogprobs,
+    step_digest,
+)
 
 NextToken = Callable[[list[int], Sampling], int]
 
@@ -25,11 +33,20 @@ def answer(prompt: list[int], count: int, sampling: Sampling | None = None) -> l
     return history[len(prompt) :]
 
 
+def report(token: int, top: int) -> TokenLogprobs:
+    """A made-up report: every token was the likeliest, before ids 0, 1, 2, …"""
+    others = [other for other in range(top) if other != token]
+    ranked = [(token, -0.5), *((other, -1.5 - index) for index, other in enumerate(others))]
+    return TokenLogprobs(token, -0.5, 1, tuple(ranked[:top]))
+
+
 @dataclass
 class Held:
     sampling: Sampling
     table: list[int] = field(default_factory=list)
     computed: int = 0
+    known: list[int] = field(default_factory=list)
+    """The admitted history and what was drawn since, where drawing depends on it."""
 
 
 class RankMirror:
@@ -43,6 +60,8 @@ class RankMirror:
         """(block, slot) -> the token whose keys and values are there."""
         self.poisoned: set[int] = set()
         """Sequences whose next logits are not finite."""
+        self.reasons: dict[int, str] = {}
+        """Sequences that fail for another reason."""
         self.expected = 0
 
     def run(self, step: Step) -> Result:
@@ -53,23 +72,49 @@ class RankMirror:
         if self.token_budget is not None:
             assert sum(len(row.tokens) for row in step.rows) <= self.token_budget
         assert len({row.seq for row in step.rows}) == len(step.rows), "one row a sequence"
-        tokens = [self._row(row) for row in step.rows]
+        drawn = [self._row(row) for row in step.rows]
         mirrors = [
             (row.seq, self.sequences[row.seq].computed, len(self.sequences[row.seq].table))
             for row in step.rows
         ]
         assert step_digest(step.epoch, step.n, mirrors) == step.digest, "mirrors agree"
+        sampled = [
+            (row, token) for row, token in zip(step.rows, drawn, strict=True) if token is not None
+        ]
+        unwell = self.poisoned | self.reasons.keys()
         return Result(
             n=step.n,
-            tokens=[token for token in tokens if token is not None],
-            failed=[row.seq for row in step.rows if row.seq in self.poisoned],
+            tokens=[token for _row, token in sampled],
+            failed=[row.seq for row in step.rows if row.seq in unwell],
             timings=Timings(total=0.002, compute=0.001, communicate=0.001),
+            logprobs=self._logprobs(sampled),
+            scores={row.seq: self._scores(row) for row in step.rows if row.targets},
+            reasons={
+                row.seq: self.reasons[row.seq] for row in step.rows if row.seq in self.reasons
+            },
         )
+
+    def _logprobs(self, sampled: list[tuple[Row, int]]) -> tuple[TokenLogprobs | None, ...]:
+        counts = [self.sequences[row.seq].sampling.logprobs for row, _token in sampled]
+        if all(count is None for count in counts):
+            return ()
+        return tuple(
+            None if count is None else report(token, count)
+            for (_row, token), count in zip(sampled, counts, strict=True)
+        )
+
+    def _scores(self, row: Row) -> tuple[TokenLogprobs, ...]:
+        assert len(row.targets) <= len(row.tokens), "a target follows a token of its row"
+        following = zip(row.tokens[1:], row.targets, strict=False)
+        assert all(token == target for token, target in following), "targets follow"
+        count = self.sequences[row.seq].sampling.logprobs or 0
+        return tuple(report(token, count) for token in row.targets)
 
     def _row(self, row: Row) -> int | None:
         if row.admit is not None:
             assert row.seq not in self.sequences, "a sequence is admitted once"
-            self.sequences[row.seq] = Held(row.admit.sampling, computed=row.start)
+            known = list(row.admit.history)
+            self.sequences[row.seq] = Held(row.admit.sampling, computed=row.start, known=known)
         held = self.sequences[row.seq]
         assert row.start == held.computed, "rows follow on"
         assert row.tokens, "no empty row"
@@ -85,4 +130,8 @@ class RankMirror:
             self.kv[held.table[position // BLOCK_SIZE], position % BLOCK_SIZE]
             for position in range(held.computed)
         ]
-        return self.next_token(history, held.sampling)
+        token = self.next_token(history, held.sampling)
+        if held.sampling.needs_history:
+            assert held.known == history, "what was admitted and drawn is what was computed"
+            held.known.append(token)
+        return token
