@@ -1,14 +1,16 @@
 """Building blocks of a decoder, each computing one rank's share."""
 
+from engine.layers.attend import Attend
 from engine.layers.attention import Attention
 from engine.layers.cache import KVCache
-from engine.layers.inputs import AttentionGroup, StepInputs
+from engine.layers.inputs import AttentionGroup, Reach, StepInputs
 from engine.layers.mlp import GatedMLP
 from engine.layers.norm import RMSNorm
 from engine.layers.rotary import Rotary
 from engine.layers.vocabulary import Embedding, OutputHead
 
 __all__ = [
+    "Attend",
     "Attention",
     "AttentionGroup",
     "Embedding",
@@ -16,6 +18,7 @@ __all__ = [
     "KVCache",
     "OutputHead",
     "RMSNorm",
+    "Reach",
     "Rotary",
     "StepInputs",
 ]

@@ -6,6 +6,21 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
+class Reach:
+    """How far one rank's attention layers look, and into what."""
+
+    group_size: int
+    """Query heads that share one KV head on this rank."""
+    padding_block: int
+    """The cache's always-zero block."""
+    window: int | None = None
+    """Of the sliding layers: a query sees itself and window - 1 tokens before it. None: there are
+    no such layers."""
+    full: bool = True
+    """Whether any layer looks at everything."""
+
+
+@dataclass(frozen=True)
 class AttentionGroup:
     """Rows that attend in one call: many decode rows, or one prefill row.
 
@@ -18,8 +33,23 @@ class AttentionGroup:
     queries: int
     tables: Tensor
     """Block ids, int64 (rows * blocks,), padded with the cache's always-zero block."""
-    mask: Tensor
-    """Added to the scores, float32 (rows, 1, queries * heads per KV head, blocks * block size)."""
+    positions: Tensor
+    """Of each query, int64 (rows, queries)."""
+    offsets: Tensor
+    """Position of the first token of each row's table, int64 (rows,)."""
+    window: int | None
+    mask: Tensor | None
+    """Added to the scores, float32 (rows, 1, queries * heads per KV head, blocks * block size).
+    None where that would be large: it is then worked out from the positions, part by part."""
+
+    @property
+    def tokens(self) -> int:
+        return self.rows * self.queries
+
+    @property
+    def blocks(self) -> int:
+        """Width of a row's table."""
+        return len(self.tables) // self.rows
 
 
 @dataclass(frozen=True)
@@ -33,5 +63,8 @@ class StepInputs:
     slots: Tensor
     """Where each token's key and value go: block * block size + offset, int64 (tokens,)."""
     groups: list[AttentionGroup]
+    """For layers that look at everything."""
+    windowed: list[AttentionGroup]
+    """For sliding layers: the same rows with only the blocks inside the window."""
     sampled: Tensor
     """Flat index of each row's last token whose logits are wanted, int64 (samples,)."""

@@ -1,10 +1,12 @@
-"""Root mean square normalisation."""
+"""Root mean square normalisation (arXiv 1910.07467)."""
 
 import torch
 from torch import Tensor
 
 
 class RMSNorm:
+    """Over the last dimension of any shape."""
+
     def __init__(self, weight: Tensor, eps: float) -> None:
         self.weight = weight
         self._eps = eps

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.kernels import Linear
+from engine.layers.softcap import soften
 from engine.parallel import Group
 from engine.shards import Span
 
@@ -12,13 +13,18 @@ from engine.shards import Span
 class Embedding:
     """Rows of this rank's part of the vocabulary; other tokens come from the rest of the group."""
 
-    def __init__(self, table: Tensor, span: Span, group: Group) -> None:
+    def __init__(self, table: Tensor, span: Span, group: Group, scale: float = 1.0) -> None:
         self.table = table
         self._span = span
         self._group = group
+        self._scale = scale
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """(tokens, hidden)"""
+        rows = self._look_up(tokens)
+        return rows if self._scale == 1.0 else rows * self._scale
+
+    def _look_up(self, tokens: Tensor) -> Tensor:
         if self._group.size == 1:
             return F.embedding(tokens, self.table)
         local = tokens - self._span.start
@@ -30,14 +36,17 @@ class Embedding:
 class OutputHead:
     """Logits over the whole vocabulary, on the group's member 0."""
 
-    def __init__(self, linear: Linear, spans: list[Span], group: Group) -> None:
+    def __init__(
+        self, linear: Linear, spans: list[Span], group: Group, softcap: float | None = None
+    ) -> None:
         self.linear = linear
         self._spans = spans
         self._group = group
+        self._softcap = softcap
 
     def __call__(self, x: Tensor) -> Tensor | None:
         """(rows, vocabulary) on member 0, None on the others."""
-        local = self.linear(x)
+        local = soften(self.linear(x), self._softcap)
         shapes = [(x.shape[0], span.size) for span in self._spans]
         parts = self._group.gather(local, shapes)
         if parts is None:

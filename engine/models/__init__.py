@@ -1,6 +1,6 @@
-"""Decoders, one builder an architecture."""
+"""Decoders: one builder, whatever the architecture."""
 
 from engine.models.decoder import Decoder
-from engine.models.registry import BUILDERS, load_decoder
+from engine.models.loading import load_decoder
 
-__all__ = ["BUILDERS", "Decoder", "load_decoder"]
+__all__ = ["Decoder", "load_decoder"]

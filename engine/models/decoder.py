@@ -1,33 +1,46 @@
-"""A pre-norm decoder with grouped-query attention and a gated MLP: one rank's share of it."""
+"""A pre-norm decoder: attention, then an MLP or experts, in every layer. One rank's share of it."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from engine.layers import (
-    Attention,
-    Embedding,
-    GatedMLP,
-    KVCache,
-    OutputHead,
-    RMSNorm,
-    Rotary,
-    StepInputs,
-)
+from engine.layers import Embedding, KVCache, OutputHead, Reach, RMSNorm, Rotary, StepInputs
 from engine.parallel import Mesh
+
+Angles = tuple[Tensor, Tensor]
+"""Cosine and signed sine of every token, as Rotary gives them."""
+
+
+class AttentionPart(Protocol):
+    def __call__(self, x: Tensor, inputs: StepInputs, angles: Angles) -> Tensor:
+        """(tokens, hidden) to the same, already summed over the tensor-parallel group."""
+        ...
+
+
+class FeedForward(Protocol):
+    def __call__(self, x: Tensor) -> Tensor:
+        """(tokens, hidden) to the same, already summed over the tensor-parallel group."""
+        ...
 
 
 @dataclass(frozen=True)
 class DecoderLayer:
     attention_norm: RMSNorm
-    attention: Attention
+    attention: AttentionPart
     mlp_norm: RMSNorm
-    mlp: GatedMLP
+    mlp: FeedForward
+    post_attention_norm: RMSNorm | None = None
+    post_mlp_norm: RMSNorm | None = None
+    sliding: bool = False
+    """Whether it looks only as far back as the window, at the local rotary's angles."""
 
-    def __call__(self, x: Tensor, inputs: StepInputs, angles: tuple[Tensor, Tensor]) -> Tensor:
-        x = x + self.attention(self.attention_norm(x), inputs, angles)
-        return x + self.mlp(self.mlp_norm(x))
+    def __call__(self, x: Tensor, inputs: StepInputs, angles: Angles) -> Tensor:
+        mixed = self.attention(self.attention_norm(x), inputs, angles)
+        x = x + (self.post_attention_norm(mixed) if self.post_attention_norm else mixed)
+        fed = self.mlp(self.mlp_norm(x))
+        return x + (self.post_mlp_norm(fed) if self.post_mlp_norm else fed)
 
 
 @dataclass(frozen=True)
@@ -36,7 +49,10 @@ class Decoder:
 
     layers: list[DecoderLayer]
     rotary: Rotary
+    local_rotary: Rotary
+    """Of the sliding layers; the same one where they do not differ."""
     cache: KVCache
+    reach: Reach
     mesh: Mesh
     hidden_size: int
     weight_bytes: int
@@ -51,9 +67,11 @@ class Decoder:
         A stage takes its hidden states from the stage before and hands its own on.
         """
         x = self._enter(inputs)
-        angles = self.rotary.angles(inputs.positions)
+        angles = local = self.rotary.angles(inputs.positions)
+        if self.local_rotary is not self.rotary:
+            local = self.local_rotary.angles(inputs.positions)
         for layer in self.layers:
-            x = layer(x, inputs, angles)
+            x = layer(x, inputs, local if layer.sliding else angles)
         return self._leave(x, inputs)
 
     def _enter(self, inputs: StepInputs) -> Tensor:

@@ -1,13 +1,14 @@
 """From a step's rows to the tensors the model computes on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import torch
 from torch import Tensor
 
 from engine.config import BLOCK_SIZE
-from engine.layers import AttentionGroup, StepInputs
+from engine.layers import AttentionGroup, Reach, StepInputs
+from engine.layers.attend import hidden_keys
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,13 @@ class Batch:
     """Index into the given rows of each row of logits."""
 
 
-def build_batch(rows: list[BatchRow], kv_group_size: int, padding_block: int) -> Batch:
+MASKED_AT_ONCE = 1 << 20
+"""Largest mask, in queries times keys, that is made for a whole group."""
+KEYS_AT_ONCE = 1 << 14
+"""Most keys, over all rows of a group, that are read from the cache in one go."""
+
+
+def build_batch(rows: list[BatchRow], reach: Reach) -> Batch:
     """Lay rows out: decode rows first, shortest to longest, then prefill rows one by one."""
     order = sorted(range(len(rows)), key=lambda i: (len(rows[i].tokens) > 1, rows[i].width))
     ordered = [rows[i] for i in order]
@@ -44,11 +51,13 @@ def build_batch(rows: list[BatchRow], kv_group_size: int, padding_block: int) ->
     slots = [_slot(row, position) for row in ordered for position in range(row.start, row.stop)]
     ends = torch.tensor([len(row.tokens) for row in ordered]).cumsum(0) - 1
     sampled = [place for place, row in enumerate(ordered) if row.sample]
+    groups, windowed = _all_groups(ordered, reach)
     inputs = StepInputs(
         tokens=torch.tensor(list(chain.from_iterable(row.tokens for row in ordered))),
         positions=torch.tensor(list(chain.from_iterable(positions))),
         slots=torch.tensor(slots),
-        groups=_groups(ordered, kv_group_size, padding_block),
+        groups=groups,
+        windowed=windowed,
         sampled=ends[torch.tensor(sampled, dtype=torch.int64)],
     )
     return Batch(inputs, [order[place] for place in sampled])
@@ -58,45 +67,76 @@ def _slot(row: BatchRow, position: int) -> int:
     return row.blocks[position // BLOCK_SIZE] * BLOCK_SIZE + position % BLOCK_SIZE
 
 
-def _groups(rows: list[BatchRow], kv_group_size: int, padding_block: int) -> list[AttentionGroup]:
+def _all_groups(
+    rows: list[BatchRow], reach: Reach
+) -> tuple[list[AttentionGroup], list[AttentionGroup]]:
+    """For the layers that see everything, and for the sliding ones. While no row is longer than
+    the window they are the same."""
+    window = reach.window
+    if window is None:
+        return _groups(rows, reach, None), []
+    if all(row.stop <= window for row in rows):
+        groups = _groups(rows, reach, None)
+        return groups, groups
+    return _groups(rows, reach, None) if reach.full else [], _groups(rows, reach, window)
+
+
+def _groups(rows: list[BatchRow], reach: Reach, window: int | None) -> list[AttentionGroup]:
     groups: list[AttentionGroup] = []
     start = 0
-    for bundle in _bundles(rows):
-        groups.append(_group(bundle, start, kv_group_size, padding_block))
+    for bundle in _bundles(rows, window):
+        groups.append(_group(bundle, start, reach, window))
         start += len(bundle) * len(bundle[0].tokens)
     return groups
 
 
-def _bundles(rows: list[BatchRow]) -> list[list[BatchRow]]:
+def _bundles(rows: list[BatchRow], window: int | None) -> list[list[BatchRow]]:
     """Decode rows together while none is padded to more than twice its length; others alone."""
     bundles: list[list[BatchRow]] = []
     for row in rows:
         last = bundles[-1] if bundles else None
-        if last and len(row.tokens) == 1 and row.width <= 2 * max(4, last[0].width):
+        limit = 2 * max(4, _width(last[0], window)) if last else 0
+        if last and len(row.tokens) == 1 and _width(row, window) <= limit:
             last.append(row)
         else:
             bundles.append([row])
     return bundles
 
 
-def _group(
-    rows: list[BatchRow], start: int, kv_group_size: int, padding_block: int
-) -> AttentionGroup:
-    width = max(row.width for row in rows)
-    padding = [padding_block] * width
-    tables = [(row.blocks[: row.width] + padding)[:width] for row in rows]
-    return AttentionGroup(
+def _first_block(row: BatchRow, window: int | None) -> int:
+    """Where the row's table begins: at the block with the oldest key its first query may see."""
+    return 0 if window is None else max(0, row.start - window + 1) // BLOCK_SIZE
+
+
+def _width(row: BatchRow, window: int | None) -> int:
+    return row.width - _first_block(row, window)
+
+
+def _group(rows: list[BatchRow], start: int, reach: Reach, window: int | None) -> AttentionGroup:
+    width = max(_width(row, window) for row in rows)
+    padding = [reach.padding_block] * width
+    firsts = [_first_block(row, window) for row in rows]
+    tables = [
+        (row.blocks[first : row.width] + padding)[:width]
+        for row, first in zip(rows, firsts, strict=True)
+    ]
+    group = AttentionGroup(
         start=start,
         rows=len(rows),
         queries=len(rows[0].tokens),
         tables=torch.tensor(tables).view(-1),
-        mask=_mask(rows, width * BLOCK_SIZE, kv_group_size),
+        positions=torch.tensor([list(range(row.start, row.stop)) for row in rows]),
+        offsets=torch.tensor(firsts) * BLOCK_SIZE,
+        window=window,
+        mask=None,
     )
+    keys = group.rows * width * BLOCK_SIZE
+    if keys > KEYS_AT_ONCE or keys * group.queries > MASKED_AT_ONCE:
+        return group
+    return replace(group, mask=_mask(group, width * BLOCK_SIZE, reach.group_size))
 
 
-def _mask(rows: list[BatchRow], length: int, kv_group_size: int) -> Tensor:
+def _mask(group: AttentionGroup, length: int, group_size: int) -> Tensor:
     """0 where a query may look, -inf elsewhere; one line a query head of the KV group."""
-    positions = torch.tensor([list(range(row.start, row.stop)) for row in rows])
-    queries = positions.repeat_interleave(kv_group_size, dim=1).unsqueeze(2)
-    hidden = torch.arange(length) > queries
+    hidden = hidden_keys(group, 0, length).repeat_interleave(group_size, dim=1)
     return torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf")).unsqueeze(1)

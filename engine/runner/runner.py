@@ -65,8 +65,7 @@ class Runner:
         return BatchRow(row.tokens, row.start, self.mirror.sequences[row.seq].blocks, row.sample)
 
     def _forward(self, rows: list[BatchRow]) -> tuple[Tensor | None, Batch]:
-        padding = self._decoder.cache.padding_block
-        batch = build_batch(rows, self._model.kv_group_size, padding)
+        batch = build_batch(rows, self._decoder.reach)
         return self._decoder(batch.inputs), batch
 
     def _sample(self, step: Step, logits: Tensor, batch: Batch) -> tuple[list[int], list[int]]:

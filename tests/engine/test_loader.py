@@ -14,7 +14,7 @@ from engine.checkpoint.tensors import rank_tensors
 from engine.config import ParallelPlan
 from engine.errors import CheckpointError
 from engine.loader import WeightSource
-from engine.models.llama import unpermute
+from engine.models.weights import unpermute
 from engine.shards import Span, rank_share
 from tests.engine.tiny_model import write_tiny_model
 

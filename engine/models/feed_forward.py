@@ -1,0 +1,31 @@
+"""Builds the dense MLP."""
+
+import torch
+
+from engine.layers import GatedMLP
+from engine.models.blueprint import Blueprint
+from engine.shards import Span
+
+
+def build_mlp(blueprint: Blueprint, layer: int) -> GatedMLP:
+    """This rank's columns of one layer."""
+    span = blueprint.share.intermediate
+    return gated_mlp(blueprint, layer, span, bias=blueprint.model.mlp_bias)
+
+
+def gated_mlp(
+    blueprint: Blueprint, layer: int, span: Span, *, suffix: str = "", bias: bool = False
+) -> GatedMLP:
+    """`suffix` tells the MLPs of a layer apart in the names of their tensors."""
+    weights = blueprint.weights
+    parts = [f"ffn_gate{suffix}", f"ffn_up{suffix}"]
+    gate_up = torch.cat([weights.rows(layer, part, span) for part in parts])
+    down = weights.columns(layer, f"ffn_down{suffix}", span)
+    gate_up_bias = torch.cat([weights.bias(layer, part, span) for part in parts]) if bias else None
+    down_bias = weights.bias(layer, f"ffn_down{suffix}") if bias else None
+    return GatedMLP(
+        gate_up=weights.pack(gate_up, gate_up_bias),
+        down=weights.pack(down, down_bias if blueprint.adds_bias else None),
+        group=blueprint.mesh.tp,
+        activation=blueprint.model.activation,
+    )

@@ -1,0 +1,80 @@
+"""One rank's slices of a checkpoint, made ready for its layers."""
+
+from torch import Tensor
+
+from engine.checkpoint.tensors import Layout, layer_tensor
+from engine.kernels import Linear, LinearFactory
+from engine.layers import RMSNorm
+from engine.loader import WeightSource
+from engine.shards import Span
+
+
+class RankWeights:
+    """Reads by canonical names and counts the bytes of everything it hands out ready-made.
+
+    Every weight comes into being with its value, and each tensor is read once.
+    """
+
+    def __init__(self, source: WeightSource, layout: Layout, linear: LinearFactory) -> None:
+        self._source = source
+        self._layout = layout
+        self._linear = linear
+        self.nbytes = 0
+
+    def table(self, name: str, span: Span) -> Tensor:
+        """Rows of a matrix that is used as it is, float32 (span.size, columns)."""
+        table = self._source.rows(name, span)
+        self.nbytes += table.nbytes
+        return table
+
+    def pack_matrix(self, name: str, span: Span) -> Linear:
+        """A linear layer over rows of a matrix that belongs to no layer."""
+        return self.pack(self._source.rows(name, span))
+
+    def norm(self, name: str, eps: float) -> RMSNorm:
+        weight = self._source.vector(name) + self._layout.norm_offset
+        self.nbytes += weight.nbytes
+        return RMSNorm(weight, eps)
+
+    def rows(self, layer: int, part: str, span: Span) -> Tensor:
+        """Rows of `part`'s matrix, float32 (span.size, columns), not yet packed."""
+        return self._source.rows(layer_tensor(layer, f"{part}.weight"), span)
+
+    def columns(self, layer: int, part: str, span: Span) -> Tensor:
+        """Columns of `part`'s matrix, float32 (rows, span.size), not yet packed."""
+        return self._source.columns(layer_tensor(layer, f"{part}.weight"), span)
+
+    def bias(self, layer: int, part: str, span: Span | None = None) -> Tensor:
+        """`part`'s bias, float32; only the entries of `span`, where one is given."""
+        bias = self._source.vector(layer_tensor(layer, f"{part}.bias"))
+        return bias if span is None else bias[span.start : span.stop].clone()
+
+    def pack(self, weight: Tensor, bias: Tensor | None = None) -> Linear:
+        linear = self._linear(weight, bias)
+        self.nbytes += linear.nbytes
+        return linear
+
+    def pack_table(self, table: Tensor) -> Linear:
+        """A linear layer over a table already handed out: the same memory, if its kernel can."""
+        linear = self._linear(table)
+        if getattr(linear, "weight", None) is not table:
+            self.nbytes += linear.nbytes
+        return linear
+
+    def in_halves(self, rows: Tensor, head_dim: int, turned: Span) -> Tensor:
+        """Rows (or biases) of whole heads with their dimensions `turned` paired as halves.
+
+        What is stored interleaved has the pair (i, i + turned.size / 2) in places 2i and 2i + 1.
+        """
+        interleaved = self._layout.rotary == "interleaved"
+        return unpermute(rows, head_dim, turned) if interleaved else rows
+
+
+def unpermute(rows: Tensor, head_dim: int, turned: Span | None = None) -> Tensor:
+    """From interleaved rotary order to two halves, in the dimensions `turned` of each head."""
+    turned = turned or Span(0, head_dim)
+    heads = rows.reshape(-1, head_dim, *rows.shape[1:]).clone()
+    part = heads[:, turned.start : turned.stop]
+    pairs = part.reshape(len(heads), turned.size // 2, 2, *rows.shape[1:])
+    heads[:, turned.start : turned.stop] = pairs.transpose(1, 2).reshape(part.shape)
+    return heads.reshape(rows.shape)
