@@ -7,6 +7,7 @@ prompt and answer so far.
 """
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from engine.config import BLOCK_SIZE, EngineConfig
@@ -69,24 +70,15 @@ class Scheduler:
 
     def add(self, request: Request) -> None:
         """Queue a request; raises RequestError when it could never run or the queue is full."""
-        if request.id in self._open:
-            raise RequestError(f"A request with the id {request.id!r} is already running.")
-        if not request.prompt:
-            raise RequestError("The prompt is empty.", param="prompt")
-        if len(request.prompt) + request.max_tokens > self.capacity:
-            raise RequestError(
-                f"The prompt has {len(request.prompt)} tokens and {request.max_tokens} more were "
-                f"asked for; together the limit is {self.capacity}.",
-                param="max_tokens",
-                code="context_length_exceeded",
-            )
-        if len(self._waiting) >= self.config.max_waiting:
-            raise RequestError(
-                f"{len(self._waiting)} requests are already waiting; try again later.",
-                code="queue_full",
-                status=503,
-            )
-        self._enqueue(request, front=False)
+        self.add_all([request])
+
+    def add_all(self, requests: Collection[Request]) -> None:
+        """Queue all of these; raises RequestError and queues none when one is refused."""
+        for request in requests:
+            self._check(request)
+        self._check_room(len(requests))
+        for request in requests:
+            self._enqueue(request, front=False)
 
     def end(self, request_id: str, finish: FinishReason, error: str = "") -> Event | None:
         """End a request now, whatever it is doing; its blocks are free on return.
@@ -144,6 +136,30 @@ class Scheduler:
     def audit(self) -> None:
         """Check the block books against the running sequences; raises IntegrityError."""
         self.pool.audit(sequence.table for sequence in self._running.values())
+
+    def _check(self, request: Request) -> None:
+        if request.id in self._open:
+            raise RequestError(f"A request with the id {request.id!r} is already running.")
+        if not request.prompt:
+            raise RequestError("The prompt is empty.", param="prompt")
+        if len(request.prompt) + request.max_tokens > self.capacity:
+            raise RequestError(
+                f"The prompt has {len(request.prompt)} tokens and {request.max_tokens} more were "
+                f"asked for; together the limit is {self.capacity}.",
+                param="max_tokens",
+                code="context_length_exceeded",
+            )
+
+    def _check_room(self, count: int) -> None:
+        limit, waiting = self.config.max_waiting, len(self._waiting)
+        if count > limit:
+            raise RequestError(f"{count} answers at once were asked for; the limit is {limit}.")
+        if waiting + count > limit:
+            raise RequestError(
+                f"{waiting} requests are already waiting; try again later.",
+                code="queue_full",
+                status=503,
+            )
 
     def _pick_decodes(self, draft: Draft) -> None:
         """One token for each sequence that has one pending, oldest first.

@@ -6,8 +6,6 @@ import secrets
 import time
 from collections import deque
 
-import msgspec
-
 from engine.checkpoint import Checkpoint
 from engine.core.prefix import namespace
 from engine.core.request import Event, Request
@@ -19,10 +17,11 @@ from engine.head.deadlines import Deadlines
 from engine.head.group import RankGroup
 from engine.head.meter import Meter
 from engine.head.peer import RankPeer
+from engine.head.wanted import Wanted as Wanted
 from engine.head.watchdog import Watchdog
 from engine.protocol.launch import Address, ProcessSpec
 from engine.protocol.stats import EngineStats, HeadStatus
-from engine.protocol.steps import Result, Sampling, StepDone
+from engine.protocol.steps import Result, StepDone
 from engine.shards import check_plan
 from engine.text.chat import ChatEncoder
 from engine.text.tokenizer import TextTokenizer
@@ -31,37 +30,6 @@ log = logging.getLogger(__name__)
 
 EPOCH = 0
 """A launch has one epoch: a fault ends it, and the next launch has its own token."""
-
-
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """How one API request is to be answered."""
-
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    logit_bias: dict[int, float] = {}
-    seed: int | None = None
-    n: int = 1
-    """Answers to each prompt; answer i draws with seed + i."""
-    max_tokens: int | None = None
-    """None: as many as still fit."""
-    min_tokens: int = 0
-    stop: tuple[str, ...] = ()
-    stop_token_ids: tuple[int, ...] = ()
-    ignore_eos: bool = False
-    grammar: str = ""
-    """In llguidance's serialised form, already checked; empty for none."""
-    logprobs: int | None = None
-    prompt_logprobs: int | None = None
-    priority: int = 0
-    salt: str = ""
-    """Prompts share cached blocks only with requests of the same salt."""
-    shown: frozenset[int] = frozenset()
-    """Control tokens whose spelling is part of the answer's text."""
 
 
 class HeadEngine:
@@ -92,7 +60,6 @@ class HeadEngine:
         self._end = Said()
         """Why the launch is over; empty while it is not."""
         self._deadlines = deadlines or Deadlines()
-        self._namespace = namespace(spec.served_name, spec.revision)
         self._answers: dict[str, tuple[Answer, Generation]] = {}
         self._results: deque[Result] = deque()
         self._wake = asyncio.Event()
@@ -151,18 +118,18 @@ class HeadEngine:
         await self._group.close()
 
     def submit(self, prompts: list[list[int]], wanted: Wanted) -> Generation:
-        """Queue one request a prompt; raises RequestError when one of them is refused."""
+        """Queue `wanted.n` requests a prompt, those of one prompt in a row.
+
+        Raises RequestError when one of them is refused; then none is queued.
+        """
         if self.status != "ready":
             raise RequestError(f"The model is not ready: {self.detail}", status=503)
-        generation = Generation([self._request(prompt, wanted) for prompt in prompts])
-        try:
-            for index, request in enumerate(generation.requests):
-                self.scheduler.add(request)
-                answer = Answer(index, self.tokenizer, wanted.stop, wanted.shown)
-                self._answers[request.id] = (answer, generation)
-        except RequestError:
-            self.abort(generation)
-            raise
+        requests = self._requests(prompts, wanted)
+        self.scheduler.add_all(requests)
+        generation = Generation(requests, wanted.n)
+        for index, request in enumerate(requests):
+            answer = Answer(index, self.tokenizer, wanted.stop, wanted.shown)
+            self._answers[request.id] = (answer, generation)
         self._wake.set()
         return generation
 
@@ -198,7 +165,16 @@ class HeadEngine:
             tokens_per_second=self.meter.tokens.total() if busy else None,
         )
 
-    def _request(self, prompt: list[int], wanted: Wanted) -> Request:
+    def _requests(self, prompts: list[list[int]], wanted: Wanted) -> list[Request]:
+        seed = wanted.seed if wanted.seed is not None else secrets.randbits(63)
+        root = namespace(self.spec.served_name, self.spec.revision, wanted.salt)
+        return [
+            self._request(prompt, wanted, (seed + number) % 2**63, root)
+            for prompt in prompts
+            for number in range(wanted.n)
+        ]
+
+    def _request(self, prompt: list[int], wanted: Wanted, seed: int, root: bytes) -> Request:
         room = self.capacity - len(prompt)
         if room < 1:
             raise RequestError(
@@ -207,15 +183,18 @@ class HeadEngine:
                 code="context_length_exceeded",
             )
         self._serial += 1
-        seed = wanted.seed if wanted.seed is not None else secrets.randbits(63)
+        scored = wanted.prompt_logprobs is not None
         return Request(
             id=f"{self.spec.launch}-{self._serial}",
             prompt=prompt,
             max_tokens=room if wanted.max_tokens is None else wanted.max_tokens,
-            sampling=Sampling(wanted.temperature, wanted.top_p, wanted.top_k, seed),
-            stop_tokens=frozenset() if wanted.ignore_eos else self.tokenizer.stop_ids,
+            sampling=wanted.sampling(seed, self.tokenizer.stop_ids),
+            stop_tokens=wanted.stop_tokens(self.tokenizer.stop_ids),
             min_tokens=wanted.min_tokens,
-            namespace=self._namespace,
+            namespace=root,
+            share_prefix=not scored,
+            score_prompt=scored,
+            priority=wanted.priority,
             arrived_at=time.monotonic(),
         )
 
