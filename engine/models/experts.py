@@ -1,14 +1,36 @@
 """Builds a mixture of experts."""
 
-from engine.errors import CheckpointError
-from engine.errors import gettext_noop as _
+from engine.layers.experts import MixtureOfExperts
+from engine.layers.router import Router
+from engine.model_config import Experts
 from engine.models.blueprint import Blueprint
 from engine.models.decoder import FeedForward
+from engine.models.feed_forward import gated_mlp
+from engine.parallel import Alone
+from engine.shards import Span
 
 
 def build_experts(blueprint: Blueprint, layer: int) -> FeedForward:
-    """This rank's columns of every expert of one layer."""
-    raise CheckpointError(
-        _("A mixture of experts (%(architecture)s) cannot be computed yet."),
-        architecture=blueprint.model.architecture,
-    )
+    """This rank's columns of every expert of one layer, and the whole router."""
+    experts = blueprint.model.experts
+    if experts is None:
+        raise ValueError(f"Layer {layer} has no experts.")
+    columns, apart = blueprint.share.expert_columns, Alone()
+    parts = [
+        gated_mlp(blueprint, layer, columns, suffix=f".{expert}", group=apart)
+        for expert in range(experts.count)
+    ]
+    shared = None
+    if experts.shared_size:
+        columns = blueprint.share.shared_columns
+        shared = gated_mlp(blueprint, layer, columns, suffix="_shexp", group=apart)
+    router = _router(blueprint, layer, experts)
+    return MixtureOfExperts(router, parts, shared, blueprint.mesh.tp)
+
+
+def _router(blueprint: Blueprint, layer: int, experts: Experts) -> Router:
+    weights = blueprint.weights
+    bias = weights.bias(layer, "exp_probs_b") if experts.correction_bias else None
+    router = Router(weights.rows(layer, "ffn_gate_inp", Span(0, experts.count)), bias, experts)
+    weights.nbytes += router.nbytes
+    return router

@@ -4,6 +4,7 @@ import torch
 
 from engine.layers import GatedMLP
 from engine.models.blueprint import Blueprint
+from engine.parallel import Group
 from engine.shards import Span
 
 
@@ -14,9 +15,16 @@ def build_mlp(blueprint: Blueprint, layer: int) -> GatedMLP:
 
 
 def gated_mlp(
-    blueprint: Blueprint, layer: int, span: Span, *, suffix: str = "", bias: bool = False
+    blueprint: Blueprint,
+    layer: int,
+    span: Span,
+    *,
+    suffix: str = "",
+    bias: bool = False,
+    group: Group | None = None,
 ) -> GatedMLP:
-    """`suffix` tells the MLPs of a layer apart in the names of their tensors."""
+    """`suffix` tells the MLPs of a layer apart in the names of their tensors; `group` sums the
+    ranks' parts, by default the tensor-parallel one."""
     weights = blueprint.weights
     parts = [f"ffn_gate{suffix}", f"ffn_up{suffix}"]
     gate_up = torch.cat([weights.rows(layer, part, span) for part in parts])
@@ -26,6 +34,6 @@ def gated_mlp(
     return GatedMLP(
         gate_up=weights.pack(gate_up, gate_up_bias),
         down=weights.pack(down, down_bias if blueprint.adds_bias else None),
-        group=blueprint.mesh.tp,
+        group=group or blueprint.mesh.tp,
         activation=blueprint.model.activation,
     )
