@@ -20,6 +20,8 @@ class TokenizerMetadata(msgspec.Struct, frozen=True, kw_only=True):
     token_types: list[int]
     """1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte."""
     merges: list[str]
+    scores: list[float] = []
+    """SentencePiece: of two merges the one whose token scores higher comes first."""
     bos_id: int | None
     eos_id: int | None
     eot_id: int | None
@@ -46,6 +48,7 @@ def read_tokenizer(name: str, metadata: Mapping[str, Value]) -> TokenizerMetadat
         "tokens": tokens,
         "token_types": metadata.get(f"{prefix}token_type", [1] * count),
         "merges": metadata.get(f"{prefix}merges", []),
+        "scores": metadata.get(f"{prefix}scores", []),
         "bos_id": metadata.get(f"{prefix}bos_token_id"),
         "eos_id": metadata.get(f"{prefix}eos_token_id"),
         "eot_id": metadata.get(f"{prefix}eot_token_id"),
