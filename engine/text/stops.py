@@ -27,7 +27,7 @@ class StopMatcher:
             start, self.matched = min(found, key=lambda hit: (hit[0] + len(hit[1]), hit[0]))
             self._held = ""
             return seen[:start]
-        keep = max(_overlap(seen, stop) for stop in self._stops)
+        keep = max(overlap(seen, stop) for stop in self._stops)
         self._held = seen[len(seen) - keep :]
         return seen[: len(seen) - keep]
 
@@ -37,7 +37,7 @@ class StopMatcher:
         return held
 
 
-def _overlap(text: str, stop: str) -> int:
+def overlap(text: str, stop: str) -> int:
     """Length of the longest end of `text` that begins `stop`."""
     for length in range(min(len(text), len(stop) - 1), 0, -1):
         if text.endswith(stop[:length]):
