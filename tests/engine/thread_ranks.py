@@ -1,0 +1,41 @@
+"""Two or more ranks of one group as threads of the test: real collectives, no processes."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
+from typing import TypeVar
+
+from torch import Tensor
+
+from engine.parallel.group import Group, LinkedGroup
+
+SECONDS = 30.0
+
+T = TypeVar("T")
+
+
+class QueueLinks:
+    """Links between threads; `mail` has one queue for each (sender, receiver)."""
+
+    name = "queue"
+
+    def __init__(self, rank: int, size: int, mail: dict[tuple[int, int], "Queue[Tensor]"]) -> None:
+        self.rank = rank
+        self.size = size
+        self._mail = mail
+
+    def exchange(self, outgoing: dict[int, Tensor], incoming: dict[int, Tensor]) -> None:
+        for peer, tensor in outgoing.items():
+            self._mail[self.rank, peer].put(tensor.clone())
+        for peer, tensor in incoming.items():
+            tensor.copy_(self._mail[peer, self.rank].get(timeout=SECONDS))
+
+
+def on_every_rank(size: int, work: Callable[[Group], T]) -> list[T]:
+    """What `work` answers on each rank, in rank order."""
+    mail: dict[tuple[int, int], Queue[Tensor]] = {
+        (sender, receiver): Queue() for sender in range(size) for receiver in range(size)
+    }
+    groups = [LinkedGroup(QueueLinks(rank, size, mail)) for rank in range(size)]
+    with ThreadPoolExecutor(size) as pool:
+        return list(pool.map(work, groups, timeout=SECONDS))
