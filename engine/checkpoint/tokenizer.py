@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from engine.checkpoint.header import Value
 from engine.errors import CheckpointError
 from engine.errors import gettext_noop as _
 
@@ -37,7 +36,7 @@ class TokenizerMetadata(msgspec.Struct, frozen=True, kw_only=True):
     is `json`, merges are empty, and tokens and token_types are filled from it."""
 
 
-def read_tokenizer(name: str, metadata: Mapping[str, Value]) -> TokenizerMetadata:
+def read_tokenizer(name: str, metadata: Mapping[str, object]) -> TokenizerMetadata:
     """Raises CheckpointError when a value has the wrong type or an id is not in the vocabulary."""
     prefix = "tokenizer.ggml."
     tokens = metadata[f"{prefix}tokens"]

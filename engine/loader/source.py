@@ -7,12 +7,13 @@ unified-memory box would double the footprint).
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 
 import torch
 from torch import Tensor
 
-from engine.checkpoint import Checkpoint, TensorInfo
+from engine.checkpoint import Checkpoint, Piece, Stored, TensorInfo
 from engine.errors import CheckpointError, system_words
 from engine.errors import gettext_noop as _
 from engine.loader.dequantize import dequantize
@@ -34,17 +35,9 @@ class WeightSource:
         self._count = max(1, len(wanted))
         self._progress = progress
         self._buffer = bytearray(0)
-        self._path = checkpoint.path
+        self._open: dict[Path, int] = {}
 
     def __enter__(self) -> "WeightSource":
-        try:
-            self._fd = os.open(self._path, os.O_RDONLY)
-        except OSError as error:
-            raise CheckpointError(
-                _("Cannot open %(path)s: %(reason)s."),
-                path=str(self._path),
-                reason=system_words(error),
-            ) from error
         self._buffer = bytearray(CHUNK_BYTES)
         return self
 
@@ -54,12 +47,14 @@ class WeightSource:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._fd)
+        while self._open:
+            os.close(self._open.popitem()[1])
         self._buffer = bytearray(0)
 
     def vector(self, name: str) -> Tensor:
         """A whole 1-D tensor, float32."""
         info = self._claim(name, 1)
+        assert isinstance(info, TensorInfo)  # only matrices are stacked
         out = torch.empty(info.columns)
         self._read(info, Span(0, 1), Span(0, info.columns), out.unsqueeze(0))
         return out
@@ -68,14 +63,14 @@ class WeightSource:
         """Rows of a matrix, float32 (span.size, columns)."""
         info = self._claim(name, 2)
         out = torch.empty(span.size, info.columns)
-        self._read(info, span, Span(0, info.columns), out)
+        self._fill(info, span, Span(0, info.columns), out)
         return out
 
     def columns(self, name: str, span: Span) -> Tensor:
         """Columns of a matrix, float32 (rows, span.size)."""
         info = self._claim(name, 2)
         out = torch.empty(info.shape[0], span.size)
-        self._read(info, Span(0, info.shape[0]), span, out)
+        self._fill(info, Span(0, info.shape[0]), span, out)
         return out
 
     def finish(self) -> None:
@@ -87,7 +82,7 @@ class WeightSource:
                 tensor=min(self._unread),
             )
 
-    def _claim(self, name: str, dimensions: int) -> TensorInfo:
+    def _claim(self, name: str, dimensions: int) -> Stored:
         if name not in self._unread:
             raise CheckpointError(
                 _("%(file)s: tensor %(tensor)r was asked for twice or is not this rank's."),
@@ -105,6 +100,27 @@ class WeightSource:
                 dimensions=len(info.shape),
             )
         return info
+
+    def _fill(self, info: Stored, rows: Span, columns: Span, out: Tensor) -> None:
+        """Fill `out` (rows.size, columns.size) from one piece or from those that `rows` meets."""
+        if isinstance(info, TensorInfo):
+            self._read(info, rows, columns, out)
+            return
+        top = 0
+        for piece in info.pieces:
+            first, last = max(rows.start, top), min(rows.stop, top + piece.rows)
+            if first < last:
+                part = out[first - rows.start : last - rows.start]
+                self._read_piece(piece, Span(first - top, last - top), columns, part)
+            top += piece.rows
+
+    def _read_piece(self, piece: Piece, rows: Span, columns: Span, out: Tensor) -> None:
+        if not piece.transposed:
+            self._read(piece.info, rows, columns, out)
+            return
+        turned = torch.empty(columns.size, rows.size)
+        self._read(piece.info, columns, rows, turned)
+        out.copy_(turned.T)
 
     def _read(self, info: TensorInfo, rows: Span, columns: Span, out: Tensor) -> None:
         """Fill `out` (rows.size, columns.size) from the blocks that cover the slice."""
@@ -124,26 +140,39 @@ class WeightSource:
 
     def _fetch(self, info: TensorInfo, first: int, count: int, blocks: Span) -> Tensor:
         """Raw bytes of `blocks` in `count` rows from row `first`, as a view of the buffer."""
+        file = self._file(info.path)
         stride = blocks.size * info.format.bytes
         start = info.offset + first * info.row_bytes + blocks.start * info.format.bytes
         view = memoryview(self._buffer)[: count * stride]
         if stride == info.row_bytes:
-            self._pread(view, start, info.name)
+            self._pread(file, view, start, info)
         else:
             for row in range(count):
                 piece = view[row * stride : (row + 1) * stride]
-                self._pread(piece, start + row * info.row_bytes, info.name)
-        os.posix_fadvise(self._fd, start, count * info.row_bytes, os.POSIX_FADV_DONTNEED)
+                self._pread(file, piece, start + row * info.row_bytes, info)
+        os.posix_fadvise(file, start, count * info.row_bytes, os.POSIX_FADV_DONTNEED)
         return torch.frombuffer(self._buffer, dtype=torch.uint8, count=count * stride)
 
-    def _pread(self, view: memoryview, offset: int, name: str) -> None:
+    def _file(self, path: Path) -> int:
+        if path not in self._open:
+            try:
+                self._open[path] = os.open(path, os.O_RDONLY)
+            except OSError as error:
+                raise CheckpointError(
+                    _("Cannot open %(path)s: %(reason)s."),
+                    path=str(path),
+                    reason=system_words(error),
+                ) from error
+        return self._open[path]
+
+    def _pread(self, file: int, view: memoryview, offset: int, info: TensorInfo) -> None:
         while view:
-            count = os.preadv(self._fd, [view], offset)
+            count = os.preadv(file, [view], offset)
             if not count:
                 raise CheckpointError(
                     _("%(file)s became shorter while tensor %(tensor)r was being read."),
-                    file=self._name,
-                    tensor=name,
+                    file=info.path.name,
+                    tensor=info.name,
                 )
             view = view[count:]
             offset += count

@@ -53,11 +53,6 @@ def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> Non
         open_checkpoint(Path("/dev/zero"))
 
 
-def test_a_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="Is a directory"):
-        open_checkpoint(tmp_path)
-
-
 def test_a_path_no_file_can_have_is_refused() -> None:
     with pytest.raises(CheckpointError, match="null"):
         open_checkpoint(Path("model\0.gguf"))
@@ -92,8 +87,8 @@ def test_a_missing_tensor_is_named(tmp_path: Path, name: str) -> None:
 
 
 def test_a_tensor_that_would_be_ignored_is_refused(tmp_path: Path) -> None:
-    path = write_tiny_model(tmp_path / "m.gguf", extra="blk.0.attn_q.bias")
-    with pytest.raises(CheckpointError, match=r"'blk\.0\.attn_q\.bias' is not part of a llama"):
+    path = write_tiny_model(tmp_path / "m.gguf", extra="blk.0.attn_sinks.weight")
+    with pytest.raises(CheckpointError, match=r"'blk\.0\.attn_sinks\.weight' is not part of a"):
         open_checkpoint(path)
 
 
@@ -119,9 +114,10 @@ def test_a_wrong_shape_is_named(tmp_path: Path) -> None:
         open_checkpoint(path)
 
 
+@pytest.mark.hazard("rope-unknown")
 def test_rotary_scaling_of_an_unknown_type_is_refused(tmp_path: Path) -> None:
-    path = write_tiny_model(tmp_path / "m.gguf", rope_scaling="yarn")
-    with pytest.raises(CheckpointError, match="scaling of type 'yarn'"):
+    path = write_tiny_model(tmp_path / "m.gguf", rope_scaling="spiral")
+    with pytest.raises(CheckpointError, match="scaling of type 'spiral'"):
         open_checkpoint(path)
 
 

@@ -6,12 +6,12 @@ size before anything is allocated, so a damaged header fails at once.
 
 import struct
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import msgspec
 
 from engine.checkpoint.blocks import FORMATS, OTHER_FORMATS, BlockFormat
-from engine.checkpoint.cursor import Cursor
+from engine.checkpoint.gguf.cursor import Cursor
+from engine.checkpoint.stored import TensorInfo
 from engine.errors import gettext_noop as _
 from engine.errors import said
 
@@ -41,34 +41,6 @@ _SCALARS = {
     11: struct.Struct("<q"),
     12: struct.Struct("<d"),
 }
-
-
-class TensorInfo(msgspec.Struct, frozen=True):
-    """One tensor of the file. `shape` is row-major: (rows, columns) for a matrix."""
-
-    name: str
-    shape: tuple[int, ...]
-    format: BlockFormat
-    offset: int
-    """Absolute byte offset in the file."""
-    nbytes: int
-    path: Path
-    """The file that holds it."""
-
-    @property
-    def columns(self) -> int:
-        return self.shape[-1]
-
-    @property
-    def elements(self) -> int:
-        total = 1
-        for dimension in self.shape:
-            total *= dimension
-        return total
-
-    @property
-    def row_bytes(self) -> int:
-        return self.columns // self.format.elements * self.format.bytes
 
 
 class ArrayPlace(msgspec.Struct, frozen=True):
