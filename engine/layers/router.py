@@ -64,9 +64,9 @@ class ExactProduct:
     """
 
     def __init__(self, weight: Tensor) -> None:
-        self._bits = (_MANTISSA - math.ceil(math.log2(weight.shape[1]))) // 2
+        self._levels = 2.0 ** ((_MANTISSA - math.ceil(math.log2(weight.shape[1]))) // 2)
         codes, steps = self._whole(weight)
-        self._codes, self._steps = codes.t().contiguous(), steps.t()
+        self._codes, self._steps = codes.t().contiguous(), steps.t().contiguous()
 
     @property
     def nbytes(self) -> int:
@@ -74,13 +74,13 @@ class ExactProduct:
 
     def __call__(self, x: Tensor) -> Tensor:
         codes, steps = self._whole(x)
-        return (codes @ self._codes / steps / self._steps).float()
+        return (codes @ self._codes).div_(steps).div_(self._steps).float()
 
     def _whole(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Whole numbers in float64, and how many of them make 1, a power of two for each row."""
-        peak = values.abs().amax(dim=1, keepdim=True).double()
-        steps = torch.ldexp(torch.ones_like(peak), self._bits - torch.frexp(peak).exponent)
-        return (values.double() * steps).round_(), steps
+        """Whole numbers in float64, and for each row how many of them make 1."""
+        peaks = values.abs().amax(dim=1, keepdim=True).double()
+        steps = self._levels / peaks.clamp_min_(torch.finfo(torch.float32).tiny)
+        return values.double().mul_(steps).round_(), steps
 
 
 def score(logits: Tensor, experts: Experts) -> Tensor:
