@@ -88,10 +88,36 @@ def test_the_templates_own_refusal_reaches_the_caller() -> None:
         "{{ 9 ** 999999999 }}",
         "{% for i in range(99999) %}{{ 'x' * 99999 }}{% endfor %}",
         "{{ missing.field.deeper }}",
+        "{{ 'x' | center(999999999) }}",
+        "{{ 'x'.center(999999999) }}{{ 'x'.zfill(999999999) }}",
+        "{{ '%999999999d' % 1 }}",
+        "{{ '%999999999d' | format(1) }}",
+        "{{ '%*d' | format(999999999, 1) }}",
+        "{{ '{:999999999}'.format(1) }}",
+        "{{ '{:{w}}'.format(1, w=999999999) }}",
+        "{{ ('x' * 9999).replace('x', 'y' * 9999) }}",
+        "{{ ('x' * 9999) | replace('x', 'y' * 9999) }}",
+        "{{ (['x' * 9999] * 9999) | join }}",
+        "{{ (['x'] * 9999) | join('y' * 9999) }}",
+        "{{ ('\t' * 9999).expandtabs(9999) }}",
+        "{{ 'x'.translate({120: 'y' * 9999}) }}",
+        "{{ (5).to_bytes(999999999, 'big') }}",
+        "{{ ('x\n' * 9999) | indent(9999) }}",
+        "{{ [[['x' * 99] * 999] * 999] | tojson }}",
+        "{{ [[['x' * 99] * 999] * 999] }}",
+        "{{ [[['x' * 99] * 999] * 999] | string }}",
+        "{{ [[[0] * 9999] * 9999] | first | sum(start=[]) }}",
+        "{{ [] | batch(999999999, 0) | list }}",
+        "{{ 1.5 | round(999999999) }}",
+        "{% set ns = namespace(x=9) %}{% for a in range(99) %}{% set ns.x = ns.x * ns.x %}"
+        "{% endfor %}",
+        "{% set ns = namespace(x=[]) %}{% for a in range(99999) %}"
+        "{% set ns.x = ns.x + [('x' * 99999).upper()] %}{% endfor %}",
+        "{{ lipsum(999999) }}",
     ],
 )
 def test_a_hostile_template_gets_nowhere(source: str) -> None:
-    with pytest.raises(RequestError):
+    with pytest.raises((RequestError, CheckpointError)):
         render(source)
 
 
@@ -117,7 +143,7 @@ def test_a_template_that_cannot_be_read_fails_at_load() -> None:
 def test_a_template_that_would_never_end_is_stopped(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.text.template.MAX_SECONDS", 0.2)
+    monkeypatch.setattr("engine.text.bounds.MAX_SECONDS", 0.2)
     with pytest.raises(RequestError, match="refuses these messages"):
         ChatTemplate(source).render([USER], add_generation_prompt=True)
 
