@@ -22,11 +22,13 @@ def block_hash(parent: bytes, tokens: Sequence[int]) -> bytes:
     return hashlib.blake2b(parent + array("I", tokens).tobytes(), digest_size=16).digest()
 
 
-def chain(root: bytes, tokens: Sequence[int], blocks: int) -> list[bytes]:
-    """Hashes of the first `blocks` full blocks of `tokens`."""
-    hashes: list[bytes] = []
-    parent = root
-    for index in range(blocks):
+def chain(
+    root: bytes, tokens: Sequence[int], blocks: int, known: Sequence[bytes] = ()
+) -> list[bytes]:
+    """Hashes of the first `blocks` full blocks of `tokens`, of which some may be `known`."""
+    hashes = list(known)
+    parent = hashes[-1] if hashes else root
+    for index in range(len(hashes), blocks):
         parent = block_hash(parent, tokens[index * BLOCK_SIZE : (index + 1) * BLOCK_SIZE])
         hashes.append(parent)
     return hashes

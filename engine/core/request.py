@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from engine.protocol.steps import Sampling, TokenLogprobs
 
 FinishReason = Literal["stop", "length", "abort", "error"]
@@ -15,6 +17,7 @@ class Request:
     id: str
     prompt: list[int]
     max_tokens: int
+    """0 to compute the prompt alone: it ends with `length` and no token."""
     sampling: Sampling = field(default_factory=Sampling)
     stop_tokens: frozenset[int] = frozenset()
     """Token ids that end the answer; empty to ignore end-of-sequence."""
@@ -58,8 +61,7 @@ class Request:
         return "length" if len(self.emitted) >= self.max_tokens else None
 
 
-@dataclass(slots=True, frozen=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, gc=False):
     """What a step did to one request. A request's last event, and only that, has `finish`."""
 
     request: Request

@@ -2,38 +2,35 @@
 
 Caller: the head's engine loop, one thread. `schedule()` gives the next step to send to the ranks,
 `apply()` takes its result. Decode rows come first, then prefill in chunks, under one token budget.
-When blocks run out, the newest sequence loses its own and its request is computed again later from
+When blocks run out, the last in rank loses its own and its request is computed again later from
 prompt and answer so far.
+
+Who goes first: the lower priority, and of one priority who came first. Waiting lifts a request, so
+that nobody starves: in the queue without a bound, and once it runs no higher than the best of those
+it started beside. No step costs more because more requests wait.
 """
 
 from collections import deque
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 
 from engine.config import BLOCK_SIZE, EngineConfig
 from engine.core.blocks import BlockPool
+from engine.core.cap import BatchCap
 from engine.core.counters import Counters
-from engine.core.draft import Draft, Flown
-from engine.core.prefix import chain
+from engine.core.draft import Draft
+from engine.core.flight import Flight, Landed
+from engine.core.queue import Queue, Waiting, enter, reenter
 from engine.core.request import Event, FinishReason, Request
+from engine.core.residents import Residents
 from engine.core.sequence import Sequence
 from engine.errors import ProtocolError, RequestError
 from engine.errors import gettext_noop as _
-from engine.protocol.steps import Result, Step
+from engine.protocol.steps import Result, Step, TokenLogprobs
 
 MAX_PASSED = 16
 """Requests that may overtake one waiting for memory before it blocks the queue."""
 LOOK_AHEAD = 8
-"""Waiting requests considered for overtaking in one step."""
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    request: Request
-    tokens: list[int]
-    names: list[bytes]
-    """Hashes of the full blocks before the last token, which is always computed again."""
-    passed: int = 0
+"""Requests lacking memory that are looked past in one step."""
 
 
 class Scheduler:
@@ -42,31 +39,34 @@ class Scheduler:
         self.epoch = epoch
         self.depth = config.plan.pp
         """Steps in flight at once; their sequences are disjoint."""
-        self.pool = BlockPool(config.num_kv_blocks)
         self.capacity = min(
             config.max_model_len or context_length, config.num_kv_blocks * BLOCK_SIZE
         )
         """Longest sequence in tokens, prompt and answer together."""
+        self.cap = BatchCap(config.max_batch_size, config.target_itl)
         self.counters = Counters()
-        self._waiting: deque[_Waiting] = deque()
-        self._running: dict[int, Sequence] = {}
-        self._open: dict[str, _Waiting | Sequence] = {}
-        self._flights: deque[tuple[int, list[Flown]]] = deque()
-        self._released: list[int] = []
+        self._residents = Residents(config.num_kv_blocks)
+        self._queue = Queue()
+        self._open: dict[str, Waiting | Sequence] = {}
+        self._flights: deque[Flight] = deque()
         self._next_step = 0
-        self._next_sequence = 0
+        self._arrivals = 0
 
     @property
     def running(self) -> int:
-        return len(self._running)
+        return len(self._residents)
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting)
+        return len(self._queue)
 
     @property
     def in_flight(self) -> int:
         return len(self._flights)
+
+    @property
+    def pool(self) -> BlockPool:
+        return self._residents.pool
 
     def add(self, request: Request) -> None:
         """Queue a request; raises RequestError when it could never run or the queue is full."""
@@ -78,21 +78,20 @@ class Scheduler:
             self._check(request)
         self._check_room(len(requests))
         for request in requests:
-            self._enqueue(request, front=False)
+            self._wait(enter(request, self._arrivals))
+            self._arrivals += 1
 
     def end(self, request_id: str, finish: FinishReason, error: str = "") -> Event | None:
         """End a request now, whatever it is doing; its blocks are free on return.
 
-        A step in flight may still write to them: harmless, because ranks run steps in order and
-        the next owner's step comes later. Returns None when the request is not open.
+        Returns None when the request is not open.
         """
         held = self._open.get(request_id)
         if held is None:
             return None
         if isinstance(held, Sequence):
-            self._drop(held)
-            return self._finish(held.request, finish, error)
-        self._waiting.remove(held)
+            return self._leave(held, finish, error)
+        self._queue.discard(held)
         return self._finish(held.request, finish, error)
 
     def end_all(self, finish: FinishReason, error: str) -> list[Event]:
@@ -106,36 +105,34 @@ class Scheduler:
         draft = Draft(budget=self.config.token_budget, rows_left=self.config.max_batch_size)
         preempted = self.counters.preemptions
         self._pick_decodes(draft)
-        self._pick_prefills(draft)
-        if self.counters.preemptions == preempted:
-            self._admit(draft, now)
+        admitting = self.counters.preemptions == preempted
+        self._pick_prompts(draft, now if admitting else None)
+        if draft.empty:
+            return None
         draft.top_up()
-        return self._launch(draft) if draft.picked else None
+        released = self._residents.take_released()
+        step, flight = draft.launch(self.epoch, self._next_step, released, now)
+        self._next_step += 1
+        self._flights.append(flight)
+        self.counters.steps += 1
+        return step
 
     def apply(self, result: Result, now: float) -> list[Event]:
         """Take the oldest step's result; raises ProtocolError when it is not that step's."""
-        if not self._flights or self._flights[0][0] != result.n:
+        if not self._flights or self._flights[0].n != result.n:
             raise ProtocolError(
                 _("A result for step %(step)s arrived out of order."), step=result.n
             )
-        _n, flown = self._flights.popleft()
-        if len(result.tokens) != sum(row.sample for row in flown):
-            raise ProtocolError(
-                _("The result of step %(step)s has the wrong number of tokens."), step=result.n
-            )
-        tokens = iter(result.tokens)
-        failed = frozenset(result.failed)
-        events: list[Event] = []
-        for row in flown:
-            token = next(tokens) if row.sample else None
-            row.sequence.in_flight = False
-            if not row.sequence.ended:
-                events += self._land(row, token, row.sequence.id in failed, now)
-        return events
+        flight = self._flights.popleft()
+        rows = flight.landed(result)
+        flight.keep_scores(result)
+        if self.cap.moves and not flight.prompts:
+            self.cap.observe(len(flight.decodes), now - flight.sent_at)
+        return self._land(rows, result, now)
 
     def audit(self) -> None:
         """Check the block books against the running sequences; raises IntegrityError."""
-        self.pool.audit(sequence.table for sequence in self._running.values())
+        self._residents.audit()
 
     def _check(self, request: Request) -> None:
         if request.id in self._open:
@@ -151,7 +148,7 @@ class Scheduler:
             )
 
     def _check_room(self, count: int) -> None:
-        limit, waiting = self.config.max_waiting, len(self._waiting)
+        limit, waiting = self.config.max_waiting, len(self._queue)
         if count > limit:
             raise RequestError(f"{count} answers at once were asked for; the limit is {limit}.")
         if waiting + count > limit:
@@ -162,153 +159,167 @@ class Scheduler:
             )
 
     def _pick_decodes(self, draft: Draft) -> None:
-        """One token for each sequence that has one pending, oldest first.
+        """One token for each sequence that has one pending; those who waited longest for it first,
+        inside a level, where not all can go.
 
         With several steps in flight each takes its share, or the pipeline would run empty.
         """
-        share = -(-len(self._running) // self.depth)
-        for sequence in list(self._running.values()):
-            if draft.full or len(draft.picked) >= share:
-                return
-            if sequence.in_flight or sequence.ended or sequence.pending != 1:
-                continue
-            if self._grow(sequence):
-                draft.pick(sequence, 1)
+        residents, preemptions = self._residents, self.counters.preemptions
+        ready = [sequence for sequence in residents.ready if not sequence.ended]
+        most = min(self.cap.rows, -(-len(residents) // self.depth))
+        if len(ready) > most:
+            ready.sort(key=lambda sequence: sequence.level)
+        residents.ready = ready[most:]
+        picked = ready[:most]
+        for sequence in [s for s in picked if s.computed >= s.room]:
+            self._grow(sequence)
+        if self.counters.preemptions > preemptions:
+            picked = [sequence for sequence in picked if not sequence.ended]
+        draft.decode(picked)
 
-    def _pick_prefills(self, draft: Draft) -> None:
-        """Equal shares of the budget, the least work first, and one share for who waits.
-
-        A short prompt then answers after a few steps, however long the others are.
-        """
-        prefills = [s for s in self._running.values() if not s.in_flight and s.pending > 1]
-        shares = len(prefills) + bool(self._waiting)
-        for sequence in sorted(prefills, key=lambda s: s.pending):
-            if draft.full:
-                return
-            draft.pick(sequence, min(sequence.pending, max(1, draft.budget // shares)))
-            shares -= 1
-
-    def _grow(self, sequence: Sequence) -> bool:
-        """Give a sequence the block its next token needs, taking one from the newest if must be.
-
-        False when the sequence has to wait, or lost its own blocks.
-        """
-        while sequence.missing_blocks > self.pool.available:
-            victim = next((s for s in reversed(self._running.values()) if not s.in_flight), None)
-            if victim is None:
-                return False
-            self._preempt(victim)
-            if victim is sequence:
-                return False
-        sequence.extend(self.pool.allocate(sequence.missing_blocks))
-        return True
+    def _grow(self, sequence: Sequence) -> None:
+        """Give a sequence the block its next token needs; the last in rank lose theirs until there
+        is one, or until that is the sequence itself."""
+        residents = self._residents
+        while not sequence.ended and sequence.missing_blocks > residents.pool.available:
+            self._preempt(residents.last())
+        if not sequence.ended:
+            sequence.extend(residents.pool.allocate(sequence.missing_blocks))
 
     def _preempt(self, sequence: Sequence) -> None:
         self.counters.preemptions += 1
         sequence.request.preemptions += 1
-        self._drop(sequence)
-        self._enqueue(sequence.request, front=True)
+        self._residents.drop(sequence)
+        self._wait(reenter(sequence.request, sequence.turn, sequence.names))
 
-    def _admit(self, draft: Draft, now: float) -> None:
-        """Start waiting requests in order; past one that lacks memory only a bounded number go."""
-        limit = self.config.max_batch_size * self.depth
-        blocked: _Waiting | None = None
-        for waiting in list(self._waiting)[: LOOK_AHEAD + draft.rows_left]:
-            if draft.full or len(self._running) >= limit:
-                return
-            if blocked is not None and blocked.passed >= MAX_PASSED:
-                return
-            sequence = self._try_start(waiting, now)
-            if sequence is None:
-                blocked = blocked or waiting
-                continue
-            if blocked is not None:
-                blocked.passed += 1
-            draft.pick(sequence, min(sequence.pending, draft.budget))
+    def _pick_prompts(self, draft: Draft, now: float | None) -> None:
+        """Level by level; who waits at a better one starts first. Nobody starts without `now`."""
+        residents = self._residents
+        prompts = [s for s in residents.prompts if not s.ended]
+        residents.prompts = []
+        for level in sorted({sequence.level for sequence in prompts}):
+            self._admit(draft, now, level)
+            self._share(draft, [s for s in prompts if s.level == level], now)
+        self._admit(draft, now)
 
-    def _try_start(self, waiting: _Waiting, now: float) -> Sequence | None:
-        """Reserve every block the prompt needs, sharing what is cached; None when they lack.
+    def _share(self, draft: Draft, prompts: list[Sequence], now: float | None) -> None:
+        """Equal shares of the budget, the least work first, and one share for who waits.
 
-        One block a running sequence is left over, so that starting one does not evict another.
+        A short prompt then answers after a few steps, however long the others are.
         """
-        shared = self.pool.lookup(waiting.names)
-        needed = -(-len(waiting.tokens) // BLOCK_SIZE) - len(shared)
-        if needed + self.pool.cost(shared) + len(self._running) > self.pool.available:
-            return None
-        self.pool.share(shared)
-        sequence = Sequence(
-            id=self._next_sequence,
-            request=waiting.request,
-            tokens=waiting.tokens,
-            table=[],
-            computed=len(shared) * BLOCK_SIZE,
-            names=waiting.names[: len(shared)],
-        )
-        sequence.extend(shared + self.pool.allocate(needed))
-        self._next_sequence += 1
-        self._waiting.remove(waiting)
-        self._running[sequence.id] = sequence
-        self._open[waiting.request.id] = sequence
-        self._count_admission(waiting.request, sequence.computed, now)
-        return sequence
+        waiting = self._queue.head()
+        shares = len(prompts)
+        if now is not None and waiting is not None:
+            shares += self._level(waiting, now) <= prompts[0].level
+        for sequence in sorted(prompts, key=lambda s: s.pending):
+            if draft.full:
+                self._residents.prompts.append(sequence)
+                continue
+            draft.pick(sequence, min(sequence.pending, max(1, draft.budget // shares)))
+            shares -= 1
 
-    def _count_admission(self, request: Request, cached: int, now: float) -> None:
+    def _admit(self, draft: Draft, now: float | None, below: int | None = None) -> None:
+        """Start waiting requests in order, those of a level better than `below`; past one that
+        lacks memory only a bounded number go."""
+        seats = self.cap.rows * self.depth
+        lacking: list[Waiting] = []
+        while now is not None and not draft.full and len(self._residents) < seats:
+            waiting = self._queue.head()
+            if waiting is None or len(lacking) > LOOK_AHEAD:
+                break
+            if lacking and lacking[0].passed >= MAX_PASSED:
+                break
+            level = self._level(waiting, now)
+            if below is not None and level >= below:
+                break
+            self._queue.pop()
+            sequence = self._residents.start(waiting, level)
+            if sequence is None:
+                lacking.append(waiting)
+                continue
+            if lacking:
+                lacking[0].passed += 1
+            self._begin(sequence, now)
+            draft.pick(sequence, min(sequence.pending, draft.budget))
+        for waiting in lacking:
+            self._queue.push(waiting)
+
+    def _level(self, waiting: Waiting, now: float) -> int:
+        priority, best = waiting.request.priority, self._residents.best
+        return max(waiting.aged(now), priority if best is None else min(best, priority))
+
+    def _begin(self, sequence: Sequence, now: float) -> None:
+        request = sequence.request
+        self._open[request.id] = sequence
         if request.cached_tokens is None:
-            request.cached_tokens = cached
+            request.cached_tokens = sequence.computed
             request.admitted_at = now
             self.counters.prompt_tokens += len(request.prompt)
-            self.counters.cached_tokens += cached
+            self.counters.cached_tokens += sequence.computed
 
-    def _launch(self, draft: Draft) -> Step:
-        step, flown = draft.launch(self.epoch, self._next_step, self._released)
-        self._released = []
-        self._next_step += 1
-        self._flights.append((step.n, flown))
-        self.counters.steps += 1
-        return step
+    def _land(self, rows: Iterable[Landed], result: Result, now: float) -> list[Event]:
+        """What the rows do to their requests."""
+        ready, failed = self._residents.ready, frozenset(result.failed)
+        events: list[Event] = []
+        for sequence, token, report in rows:
+            if sequence.ended:
+                continue
+            if sequence.id in failed:
+                events.append(self._fail(sequence, result))
+                continue
+            if sequence.computed >= sequence.full_at:
+                sequence.publish(self.pool)
+            if token is None:
+                events += self._read_on(sequence)
+                continue
+            self.counters.generated_tokens += 1
+            sequence.tokens.append(token)
+            request = sequence.request
+            finish = request.accept(token, now)
+            if finish is None:
+                ready.append(sequence)
+                events.append(Event(request, token, None, report))
+            else:
+                events.append(self._leave(sequence, finish, "", token, report))
+        return events
 
-    def _land(self, row: Flown, token: int | None, failed: bool, now: float) -> list[Event]:
-        sequence, request = row.sequence, row.sequence.request
-        if failed:
-            self.pool.retract(sequence.table)
-            self._drop(sequence)
-            return [
-                self._finish(request, "error", "The model produced numbers that are not finite.")
-            ]
-        sequence.publish(self.pool, row.until)
-        if token is None:
-            return []
-        sequence.tokens.append(token)
-        self.counters.generated_tokens += 1
-        finish = request.accept(token, now)
-        if finish is None:
-            return [Event(request, token)]
-        self._drop(sequence)
-        return [self._finish(request, finish, token=token)]
+    def _read_on(self, sequence: Sequence) -> list[Event]:
+        """After a part of a prompt, and after all of one that wants no answer."""
+        if not sequence.pending:
+            return [self._leave(sequence, "length")]
+        self._residents.prompts.append(sequence)
+        return []
 
-    def _enqueue(self, request: Request, *, front: bool) -> None:
-        tokens = request.history
-        names = chain(request.namespace, tokens, (len(tokens) - 1) // BLOCK_SIZE)
-        waiting = _Waiting(request, tokens, names)
-        self._open[request.id] = waiting
-        if front:
-            self._waiting.appendleft(waiting)
-        else:
-            self._waiting.append(waiting)
+    def _fail(self, sequence: Sequence, result: Result) -> Event:
+        self.pool.retract(sequence.table)
+        why = "The model produced numbers that are not finite."
+        return self._leave(sequence, "error", result.reasons.get(sequence.id, why))
 
-    def _drop(self, sequence: Sequence) -> None:
-        """Take a sequence's blocks back and have the ranks forget it."""
-        sequence.ended = True
-        del self._running[sequence.id]
-        self.pool.release(sequence.table)
-        if sequence.introduced:
-            self._released.append(sequence.id)
+    def _leave(
+        self,
+        sequence: Sequence,
+        finish: FinishReason,
+        error: str = "",
+        token: int | None = None,
+        report: TokenLogprobs | None = None,
+    ) -> Event:
+        self._residents.drop(sequence)
+        return self._finish(sequence.request, finish, error, token, report)
+
+    def _wait(self, waiting: Waiting) -> None:
+        self._open[waiting.request.id] = waiting
+        self._queue.push(waiting)
 
     def _finish(
-        self, request: Request, finish: FinishReason, error: str = "", token: int | None = None
+        self,
+        request: Request,
+        finish: FinishReason,
+        error: str = "",
+        token: int | None = None,
+        report: TokenLogprobs | None = None,
     ) -> Event:
         del self._open[request.id]
         request.finish = finish
         request.error = error
         self.counters.count_end(finish)
-        return Event(request, token, finish)
+        return Event(request, token, finish, report)

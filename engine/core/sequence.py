@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from engine.config import BLOCK_SIZE
 from engine.core.blocks import BlockPool
 from engine.core.prefix import block_hash
+from engine.core.queue import Turn
 from engine.core.request import Request
 
 
@@ -16,16 +17,22 @@ class Sequence:
     request: Request
     tokens: list[int]
     """Every token whose KV is or will be computed; grows by one a sampled token."""
-    table: list[int]
-    """Block ids, in order of position."""
     computed: int
     """Tokens whose KV the ranks have been told to compute; starts at the shared prefix."""
     names: list[bytes]
     """Hashes of the leading full blocks known so far."""
+    level: int
+    """Its priority, as waiting had lifted it when it started."""
+    turn: Turn
+    table: list[int] = field(default_factory=list)
+    """Block ids, in order of position."""
+    room: int = 0
+    """Tokens that `table` can hold."""
+    full_at: int = 0
+    """Computed tokens from which on there are blocks to offer."""
     unsent: list[int] = field(default_factory=list)
     """Blocks of `table` that the ranks have not been told of."""
     introduced: bool = False
-    in_flight: bool = False
     ended: bool = False
 
     @property
@@ -34,18 +41,30 @@ class Sequence:
         return len(self.tokens) - self.computed
 
     @property
+    def samples(self) -> bool:
+        """Whether what was computed last gives a token."""
+        return self.computed == len(self.tokens) and self.request.max_tokens > 0
+
+    @property
     def missing_blocks(self) -> int:
         """Blocks needed to hold every known token, beyond those held."""
         return -(-len(self.tokens) // BLOCK_SIZE) - len(self.table)
 
+    @property
+    def rank(self) -> tuple[int, Turn]:
+        """The largest is the first to give up its blocks: lowest priority, then newest."""
+        return self.level, self.turn
+
     def extend(self, blocks: list[int]) -> None:
         self.table += blocks
-        self.unsent += blocks
+        self.unsent = self.unsent + blocks  # a row may hold the list as it was
+        self.room = len(self.table) * BLOCK_SIZE
 
-    def publish(self, pool: BlockPool, until: int) -> None:
-        """Offer for sharing every block that `until` computed tokens have filled."""
-        for index in range(len(self.names), until // BLOCK_SIZE):
+    def publish(self, pool: BlockPool) -> None:
+        """Offer for sharing every block that the computed tokens have filled."""
+        for index in range(len(self.names), self.computed // BLOCK_SIZE):
             parent = self.names[-1] if self.names else self.request.namespace
             first = index * BLOCK_SIZE
             self.names.append(block_hash(parent, self.tokens[first : first + BLOCK_SIZE]))
             pool.publish(self.table[index], self.names[index])
+        self.full_at = (len(self.names) + 1) * BLOCK_SIZE

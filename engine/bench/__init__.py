@@ -1,0 +1,1 @@
+"""Measures the engine: `python -m engine.bench`."""
