@@ -5,6 +5,8 @@ the keys part by part with a running softmax (Milakov and Gimelshein, arXiv 1805
 arXiv 2205.14135), so that neither scores nor masks of all keys ever exist at once.
 """
 
+from collections.abc import Iterator
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -14,8 +16,8 @@ from engine.layers.cache import KVCache
 from engine.layers.inputs import AttentionGroup
 from engine.layers.softcap import soften
 
-SCORES_AT_ONCE = 1 << 21
-"""Most scores that exist at a time, over all rows and heads."""
+NUMBERS_AT_ONCE = 1 << 19
+"""Most scores, and most numbers of keys and values, that a part has over all rows and heads."""
 
 
 class Attend:
@@ -65,14 +67,11 @@ class Attend:
         weight = q.new_zeros(*shape, 1)
         # Finite, so that a part in which a query sees nothing gives zeros and not NaN.
         peak = q.new_full((*shape, 1), torch.finfo(q.dtype).min)
-        tables = group.tables.view(group.rows, -1)
-        width = max(1, SCORES_AT_ONCE // (shape.numel() * BLOCK_SIZE))
         q = q * self._scale
-        for first in range(0, group.blocks, width):
-            part = tables[:, first : first + width]
-            keys, values = self._read(part.reshape(-1), group.rows)
+        for first, part in self._parts(group, shape.numel()):
+            keys, values = self._read(part, group.rows)
             scores = soften(q @ keys.transpose(-1, -2), self._softcap)
-            scores = hide(scores, group, first * BLOCK_SIZE)
+            hide(scores, group, first)
             higher = torch.maximum(peak, scores.amax(dim=-1, keepdim=True))
             shares = scores.sub_(higher).exp_()
             shrink = (peak - higher).exp_()
@@ -81,14 +80,23 @@ class Attend:
             peak = higher
         return total / weight
 
+    def _parts(self, group: AttentionGroup, queries: int) -> Iterator[tuple[int, Tensor]]:
+        """Pieces of the group's tables, and which key of a table each begins with."""
+        entry = group.rows * self._cache.kv_heads * (self._cache.key_dim + self._cache.value_dim)
+        width = max(1, NUMBERS_AT_ONCE // (max(queries, entry) * BLOCK_SIZE))
+        tables = group.tables.view(group.rows, -1)
+        for first in range(0, group.blocks, width):
+            yield first * BLOCK_SIZE, tables[:, first : first + width].reshape(-1)
 
-def hide(scores: Tensor, group: AttentionGroup, first: int) -> Tensor:
-    """`scores` with -inf where a query may not look. `first` is the part's place in the tables."""
-    hidden = hidden_keys(group, first, scores.shape[-1])
-    if not hidden.any():
-        return scores
-    repeats = scores.shape[2] // group.queries
-    return scores.masked_fill_(hidden.repeat_interleave(repeats, dim=1).unsqueeze(1), float("-inf"))
+
+def hide(scores: Tensor, group: AttentionGroup, first: int) -> None:
+    """Put -inf where a query may not look. `first` is the part's place in the tables."""
+    count = scores.shape[-1]
+    if not group.sees_all(first, count):
+        hidden = hidden_keys(group, first, count)
+        repeats = scores.shape[2] // group.queries
+        hidden = hidden.repeat_interleave(repeats, dim=1).unsqueeze(1)
+        scores.masked_fill_(hidden, float("-inf"))
 
 
 def hidden_keys(group: AttentionGroup, first: int, count: int) -> Tensor:

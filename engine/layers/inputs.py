@@ -1,6 +1,7 @@
 """What one step computes, in the form the layers use."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch import Tensor
 
@@ -50,6 +51,21 @@ class AttentionGroup:
     def blocks(self) -> int:
         """Width of a row's table."""
         return len(self.tables) // self.rows
+
+    @cached_property
+    def _edges(self) -> tuple[int, int, int, int]:
+        """The lowest and highest query position, the lowest and highest offset."""
+        positions, offsets = self.positions, self.offsets
+        low, high = positions.aminmax()
+        near, far = offsets.aminmax()
+        return int(low), int(high), int(near), int(far)
+
+    def sees_all(self, first: int, count: int) -> bool:
+        """Whether every query sees each of the `count` keys from place `first` of its table on."""
+        lowest, highest, near, far = self._edges
+        if far + first + count - 1 > lowest:
+            return False
+        return self.window is None or near + first > highest - self.window
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,13 @@ class Batch:
     inputs: StepInputs
     sampled_rows: list[int]
     """Index into the given rows of each row of logits."""
+    firsts: list[int]
+    """Flat index of the first token of each of the given rows."""
 
 
 MASKED_AT_ONCE = 1 << 20
 """Largest mask, in queries times keys, that is made for a whole group."""
-KEYS_AT_ONCE = 1 << 14
+KEYS_AT_ONCE = 1 << 13
 """Most keys, over all rows of a group, that are read from the cache in one go."""
 
 
@@ -60,7 +62,9 @@ def build_batch(rows: list[BatchRow], reach: Reach) -> Batch:
         windowed=windowed,
         sampled=ends[torch.tensor(sampled, dtype=torch.int64)],
     )
-    return Batch(inputs, [order[place] for place in sampled])
+    starts = ends - torch.tensor([len(row.tokens) - 1 for row in ordered])
+    by_row = sorted(zip(order, starts.tolist(), strict=True))
+    return Batch(inputs, [order[place] for place in sampled], [first for _row, first in by_row])
 
 
 def _slot(row: BatchRow, position: int) -> int:
