@@ -60,11 +60,18 @@ class Decoder:
     norm: RMSNorm | None
     head: OutputHead | None
 
-    @torch.inference_mode()
     def __call__(self, inputs: StepInputs) -> Tensor | None:
-        """One step. Logits (samples, vocabulary) on the output rank, None on every other.
+        """One step. Logits (samples, vocabulary) on the output rank, None on every other."""
+        hidden = self.hidden(inputs)
+        if hidden is None or not len(inputs.sampled):
+            return None
+        return self.logits(hidden, inputs.sampled)
 
-        A stage takes its hidden states from the stage before and hands its own on.
+    @torch.inference_mode()
+    def hidden(self, inputs: StepInputs) -> Tensor | None:
+        """Hidden states (tokens, hidden) after the last layer, on the last stage's ranks.
+
+        A stage takes them from the stage before; all but the last hand them on and return None.
         """
         x = self._enter(inputs)
         angles = local = self.rotary.angles(inputs.positions)
@@ -72,18 +79,23 @@ class Decoder:
             local = self.local_rotary.angles(inputs.positions)
         for layer in self.layers:
             x = layer(x, inputs, local if layer.sliding else angles)
-        return self._leave(x, inputs)
+        if self.norm is not None:
+            return x
+        self.mesh.pipeline.send(x, self.mesh.pipeline.rank + 1)
+        return None
+
+    @torch.inference_mode()
+    def logits(self, hidden: Tensor, places: Tensor) -> Tensor | None:
+        """Logits (places, vocabulary) at these tokens of the step, on the output rank.
+
+        A collective of the last stage: all of its ranks call it, in the same order.
+        """
+        if self.norm is None or self.head is None:
+            return None
+        return self.head(self.norm(hidden[places]))
 
     def _enter(self, inputs: StepInputs) -> Tensor:
         if self.embedding is not None:
             return self.embedding(inputs.tokens)
         pipeline = self.mesh.pipeline
         return pipeline.receive((len(inputs.tokens), self.hidden_size), pipeline.rank - 1)
-
-    def _leave(self, x: Tensor, inputs: StepInputs) -> Tensor | None:
-        if self.norm is None or self.head is None:
-            self.mesh.pipeline.send(x, self.mesh.pipeline.rank + 1)
-            return None
-        if not len(inputs.sampled):
-            return None
-        return self.head(self.norm(x[inputs.sampled]))

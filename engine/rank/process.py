@@ -23,7 +23,6 @@ from engine.protocol.steps import (
     Meeting,
     Progress,
     Ready,
-    Result,
     Step,
     StepDone,
     Welcome,
@@ -32,6 +31,7 @@ from engine.rank.lifeline import say
 from engine.rank.session import Session, connect
 from engine.runner import Runner
 from engine.shards import RankShare, rank_share
+from engine.text.tokenizer import TextTokenizer
 
 MEETING_SECONDS = 180.0
 """Other ranks may still be starting on slower boxes."""
@@ -87,7 +87,14 @@ class _Rank:
         store = self._meet()
         mesh = self._build_mesh(store)
         decoder = self._load(checkpoint, share, mesh)
-        runner = Runner(checkpoint.config, self.spec.config, decoder, epoch, checkpoint.token_count)
+        runner = Runner(
+            checkpoint.config,
+            self.spec.config,
+            decoder,
+            epoch,
+            checkpoint.token_count,
+            lambda: TextTokenizer(checkpoint.tokenizer),
+        )
         self._warm_up(runner)
         self._report_ready(decoder, share, mesh)
         while True:
@@ -174,6 +181,6 @@ class _Rank:
         outcome = runner.run(message)
         self.session.phase = "idle"
         if share.last_stage and share.tp_rank == 0:
-            self.session.send(Result(message.n, outcome.tokens, outcome.failed, outcome.timings))
+            self.session.send(outcome.result(message.n))
         else:
             self.session.send(StepDone(message.n, outcome.timings))

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from engine.config import BLOCK_SIZE
 from engine.errors import ProtocolError
 from engine.errors import gettext_noop as _
-from engine.protocol.steps import Row, Sampling, Step, step_digest
+from engine.protocol.steps import Admit, Row, Step, step_digest
 
 
 @dataclass
 class Sequence:
-    sampling: Sampling
+    admit: Admit
     computed: int
     """Tokens whose keys and values are in the cache."""
     blocks: list[int] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Mirror:
                 raise ProtocolError(
                     _("Step %(step)s admits sequence %(seq)s a second time."), step=n, seq=row.seq
                 )
-            self.sequences[row.seq] = Sequence(row.admit.sampling, row.start)
+            self.sequences[row.seq] = Sequence(row.admit, row.start)
         sequence = self.sequences.get(row.seq)
         if sequence is None:
             raise ProtocolError(

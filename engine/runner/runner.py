@@ -1,26 +1,20 @@
 """Executes steps on one rank: mirror, inputs, forward, sampling. Knows nothing of sockets."""
 
 import time
-from dataclasses import dataclass
-
-from torch import Tensor
+from collections.abc import Callable
 
 from engine.config import BLOCK_SIZE, EngineConfig
 from engine.model_config import ModelConfig
 from engine.models import Decoder
-from engine.protocol.steps import Row, Sampling, Step, Timings
-from engine.runner.batch import Batch, BatchRow, build_batch
+from engine.protocol.steps import Admit, Row, Sampling, Step, Timings
+from engine.runner.batch import BatchRow, build_batch
+from engine.runner.grammar import Grammars, Vocabulary
 from engine.runner.mirror import Mirror
-from engine.runner.sampler import Draws, sample
+from engine.runner.outcome import Outcome
+from engine.runner.readout import Draws, Readout, Scores
+from engine.runner.sampler import Sampler
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a step gave. `tokens` and `failed` are empty on every rank but the output rank."""
-
-    tokens: list[int]
-    failed: list[int]
-    timings: Timings
+_WARM = Admit(Sampling(top_p=0.9, logprobs=1))
 
 
 class Runner:
@@ -31,52 +25,58 @@ class Runner:
         decoder: Decoder,
         epoch: int,
         token_count: int,
+        vocabulary: Callable[[], Vocabulary],
     ) -> None:
-        self._model = model
+        """`vocabulary` is called at the first grammar, on the output rank alone."""
         self._config = config
         self._decoder = decoder
-        self._token_count = token_count
+        self._sampler = Sampler(token_count, Grammars(vocabulary))
+        self._readout = Readout(decoder, self._sampler)
         limit = max(config.token_budget, config.max_batch_size)
         self.mirror = Mirror(epoch, config.num_kv_blocks, model.vocab_size, limit)
 
     def warm_up(self) -> None:
-        """One prefill and one decode pass through every layer and collective.
+        """The largest prefill and the largest decode batch, through every layer, collective and
+        the sampler, so that the first request finds the allocator's memory mapped.
 
         It writes only to blocks that are cleared when they are first handed out.
         """
-        for tokens, start in (([0] * min(BLOCK_SIZE, self._config.token_budget), 0), ([0], 1)):
-            row = BatchRow(tokens, start, [0], sample=True)
-            self._forward([row])
+        blocks = self._config.num_kv_blocks
+        length = min(self._config.token_budget, blocks * BLOCK_SIZE)
+        prompt = Row(0, [0] * length, 0, list(range(-(-length // BLOCK_SIZE))), True)
+        decodes = [
+            Row(seq, [0], 1, [seq % blocks], True) for seq in range(self._config.max_batch_size)
+        ]
+        for rows in ([prompt], decodes, decodes[:1]):
+            self._compute(rows, [row.new_blocks for row in rows], [_WARM] * len(rows))
         self._reset_clocks()
 
     def run(self, step: Step) -> Outcome:
         """One step; raises ProtocolError before any collective when it does not follow."""
         began = time.perf_counter()
         self._decoder.cache.clear(self.mirror.apply(step))
-        if not step.rows:
-            return Outcome([], [], self._timings(began))
-        logits, batch = self._forward([self._row(row) for row in step.rows])
-        if logits is None:
-            return Outcome([], [], self._timings(began))
-        tokens, failed = self._sample(step, logits, batch)
-        return Outcome(tokens, failed, self._timings(began))
+        self._sampler.forget(step.released)
+        held = [self.mirror.sequences[row.seq] for row in step.rows]
+        if not held:
+            return Outcome(self._timings(began))
+        blocks = [sequence.blocks for sequence in held]
+        draws, scores = self._compute(step.rows, blocks, [sequence.admit for sequence in held])
+        return Outcome.of(self._timings(began), draws, scores)
 
-    def _row(self, row: Row) -> BatchRow:
-        return BatchRow(row.tokens, row.start, self.mirror.sequences[row.seq].blocks, row.sample)
-
-    def _forward(self, rows: list[BatchRow]) -> tuple[Tensor | None, Batch]:
-        batch = build_batch(rows, self._decoder.reach)
-        return self._decoder(batch.inputs), batch
-
-    def _sample(self, step: Step, logits: Tensor, batch: Batch) -> tuple[list[int], list[int]]:
-        """Tokens in row order, and the sequences whose logits were not finite."""
-        rows = [step.rows[index] for index in batch.sampled_rows]
-        settings: list[Sampling] = [self.mirror.sequences[row.seq].sampling for row in rows]
-        positions = [row.start + len(row.tokens) for row in rows]
-        draws: Draws = sample(logits, settings, positions, self._token_count)
-        by_row = dict(zip(batch.sampled_rows, draws.tokens, strict=True))
-        failed = [row.seq for row, finite in zip(rows, draws.finite, strict=True) if not finite]
-        return [by_row[index] for index in sorted(by_row)], failed
+    def _compute(
+        self, rows: list[Row], blocks: list[list[int]], admits: list[Admit]
+    ) -> tuple[Draws, Scores]:
+        """One pass; what was drawn and scored is empty on every rank but the output rank."""
+        batch_rows = [
+            BatchRow(row.tokens, row.start, table, row.sample)
+            for row, table in zip(rows, blocks, strict=True)
+        ]
+        batch = build_batch(batch_rows, self._decoder.reach)
+        hidden = self._decoder.hidden(batch.inputs)
+        if hidden is None:
+            return {}, {}
+        scores = self._readout.score(rows, admits, batch, hidden)
+        return self._readout.draw(rows, admits, batch, hidden), scores
 
     def _timings(self, began: float) -> Timings:
         total = time.perf_counter() - began

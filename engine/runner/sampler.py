@@ -1,88 +1,134 @@
-"""Draws one token a row: temperature, then top-k, then top-p, then the inverse of the cumulative
-distribution at a number keyed by (seed, position).
+"""Draws one token a row, as each sequence's settings say, and reports what the model thought of it.
 
-Ties at the edge of top-k and top-p go to the lower token id, so the kept set never depends on how a
-sort happened to order equal values, nor on the other rows of the batch.
+In order: bias, penalties, what is forbidden, temperature, min_p, top_k, top_p; then the inverse of
+the cumulative distribution at a number keyed by (seed, position). Every row is worked on alone, so
+its token does not depend on the others.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.protocol.steps import Sampling
+from engine.protocol.steps import Admit, Sampling, TokenLogprobs
+from engine.runner.filters import Floats, draw
+from engine.runner.grammar import GrammarError, Grammars
+from engine.runner.history import NEVER, History
+from engine.runner.logprobs import report
 from engine.runner.noise import uniform
 
-_FIRST_CANDIDATES = 256
-"""How many of the largest logits are sorted before more are needed for top-p."""
+COLDEST = 1e-5
+"""Temperatures below this are greedy: what they divide by would overflow."""
 
 
 @dataclass(frozen=True)
-class Draws:
-    tokens: list[int]
-    """One a row; meaningless where `finite` is False."""
-    finite: list[bool]
+class Draw:
+    """What became of one row."""
+
+    token: int = 0
+    """Means nothing where the row failed."""
+    logprobs: TokenLogprobs | None = None
+    failed: bool = False
+    reason: str = ""
+    """Why it failed, where it was not that the logits were not finite."""
 
 
-def sample(
-    logits: Tensor, settings: list[Sampling], positions: list[int], token_count: int
-) -> Draws:
-    """Sample from `logits` (rows, vocabulary); ids from `token_count` on are never drawn.
+class Sampler:
+    """Of the output rank: it alone keeps what drawing depends on."""
 
-    `positions` are where the drawn tokens will stand in their sequences.
-    """
-    logits = logits[:, :token_count]
-    finite = logits.isfinite().all(dim=1).tolist()
-    tokens = logits.argmax(dim=1).tolist()
-    for row, setting in enumerate(settings):
-        if finite[row] and not is_greedy(setting):
-            tokens[row] = _draw(logits[row], setting, uniform(setting.seed, positions[row]))
-    return Draws(tokens, finite)
+    def __init__(self, token_count: int, grammars: Grammars) -> None:
+        """Ids from `token_count` on are padding, never drawn and never reported."""
+        self._token_count = token_count
+        self._grammars = grammars
+        self._histories: dict[int, History] = {}
+        self._scratch = np.empty(token_count, np.float32)
+
+    def forget(self, released: Iterable[int]) -> None:
+        """Drop what is kept of sequences that ended."""
+        for seq in released:
+            self._histories.pop(seq, None)
+
+    def sample(
+        self, logits: Tensor, seqs: list[int], admits: list[Admit], positions: list[int]
+    ) -> list[Draw]:
+        """One draw for each row of `logits` (rows, vocabulary).
+
+        `positions` are where the drawn tokens will stand in their sequences.
+        """
+        rows, finite = self._rows(logits)
+        return [
+            self._draw(rows[index], seq, admits[index], positions[index])
+            if finite[index]
+            else Draw(failed=True)
+            for index, seq in enumerate(seqs)
+        ]
+
+    def score(self, logits: Tensor, targets: Sequence[int], top: int) -> list[TokenLogprobs | None]:
+        """What the model thought of given tokens, one for each row of `logits`; None where these
+        are not finite.
+        """
+        rows, finite = self._rows(logits)
+        return [
+            report(rows[index], target, top) if finite[index] else None
+            for index, target in enumerate(targets)
+        ]
+
+    def _rows(self, logits: Tensor) -> tuple[Floats, NDArray[np.bool_]]:
+        """Of the tokens that exist, float32 (rows, token count), and whether each row is finite."""
+        known = logits[:, : self._token_count].float().cpu()
+        # Both are NaN where any number is, and many times faster than looking at every number.
+        finite = known.amin(dim=1).isfinite() & known.amax(dim=1).isfinite()
+        return known.numpy(), finite.numpy()
+
+    def _draw(self, row: Floats, seq: int, admit: Admit, position: int) -> Draw:
+        sampling = admit.sampling
+        try:
+            history = self._history(seq, admit, position)
+            changed = self._change(row, sampling, history)
+        except GrammarError as error:
+            return Draw(failed=True, reason=str(error))
+        highest = changed.max()
+        if highest == NEVER:
+            return Draw(failed=True, reason="Every token is forbidden here.")
+        token = self._choose(changed, highest, sampling, position)
+        if history is not None:
+            history.advance(token)
+        logprobs = None if sampling.logprobs is None else report(row, token, sampling.logprobs)
+        return Draw(token, logprobs)
+
+    def _history(self, seq: int, admit: Admit, position: int) -> History | None:
+        if not admit.sampling.needs_history:
+            return None
+        history = self._histories.get(seq)
+        if history is None:
+            history = self._histories[seq] = History(admit, self._token_count, self._grammars)
+        history.check_length(position)
+        return history
+
+    def _change(self, row: Floats, sampling: Sampling, history: History | None) -> Floats:
+        """The logits after bias, penalties and what is forbidden; `row` stays as it is."""
+        if history is None and not sampling.logit_bias:
+            return row
+        changed = row.copy()
+        for token, bias in sampling.logit_bias.items():
+            if token < len(changed):
+                changed[token] += bias
+        if history is not None:
+            history.penalise(changed)
+            history.forbid(changed)
+        return changed
+
+    def _choose(self, row: Floats, highest: np.floating, sampling: Sampling, position: int) -> int:
+        if is_greedy(sampling):
+            return int(row.argmax())
+        # Subtracting the largest first keeps a low temperature from overflowing.
+        weights = np.subtract(row, highest, out=self._scratch)
+        weights /= np.float32(sampling.temperature)
+        np.exp(weights, out=weights)
+        return draw(weights, sampling, uniform(sampling.seed, position))
 
 
-def is_greedy(setting: Sampling) -> bool:
-    return setting.temperature <= 0 or setting.top_k == 1
-
-
-def _draw(logits: Tensor, setting: Sampling, noise: float) -> int:
-    # Subtracting the maximum first keeps a tiny temperature from overflowing.
-    scaled = (logits.double() - logits.max().double()) / setting.temperature
-    weights = scaled.exp()
-    if 0 < setting.top_k < len(logits):
-        weights = keep_top_k(weights, setting.top_k)
-    if setting.top_p < 1:
-        weights = keep_top_p(weights, setting.top_p)
-    cumulative = weights.cumsum(dim=0)
-    # The first id whose cumulative weight exceeds the target always has weight itself.
-    target = noise * cumulative[-1]
-    found = int(torch.searchsorted(cumulative, target, right=True))
-    return min(found, int(weights.nonzero()[-1]))
-
-
-def keep_top_k(weights: Tensor, k: int) -> Tensor:
-    """Zero all but the `k` largest weights."""
-    edge = weights.topk(k).values[-1]
-    return _keep(weights, edge, k)
-
-
-def keep_top_p(weights: Tensor, p: float) -> Tensor:
-    """Zero all but the fewest largest weights that hold at least `p` of the total; at least one."""
-    needed = p * weights.sum()
-    count = min(_FIRST_CANDIDATES, len(weights))
-    while True:
-        largest = weights.topk(count).values
-        reached = largest.cumsum(dim=0)
-        if reached[-1] >= needed or count == len(weights):
-            break
-        count = min(8 * count, len(weights))
-    kept = min(int((reached < needed).sum()) + 1, count)
-    return _keep(weights, largest[kept - 1], kept)
-
-
-def _keep(weights: Tensor, edge: Tensor, count: int) -> Tensor:
-    """The `count` largest: all above `edge`, then those equal to it by id."""
-    above = weights > edge
-    equal = (weights == edge).nonzero().squeeze(1)[: count - int(above.sum())]
-    kept = torch.where(above, weights, torch.zeros_like(weights))
-    kept[equal] = weights[equal]
-    return kept
+def is_greedy(sampling: Sampling) -> bool:
+    return sampling.temperature < COLDEST or sampling.top_k == 1

@@ -12,6 +12,7 @@ from engine.parallel import Alone, Mesh
 from engine.protocol.steps import Result, Step
 from engine.runner import Runner
 from engine.shards import rank_share
+from engine.text.tokenizer import TextTokenizer
 from tests.engine.step_maker import StepMaker
 
 
@@ -31,10 +32,14 @@ class LocalRunner(StepMaker):
         checkpoint = open_checkpoint(path)
         self.decoder = load_alone(path, config)
         self.runner = Runner(
-            checkpoint.config, config, self.decoder, self.epoch, checkpoint.token_count
+            checkpoint.config,
+            config,
+            self.decoder,
+            self.epoch,
+            checkpoint.token_count,
+            lambda: TextTokenizer(checkpoint.tokenizer),
         )
         self.runner.warm_up()
 
     def run(self, step: Step) -> Result:
-        outcome = self.runner.run(step)
-        return Result(step.n, outcome.tokens, outcome.failed, outcome.timings)
+        return self.runner.run(step).result(step.n)
