@@ -1,5 +1,10 @@
-"""The 256 printable characters by which byte-level BPE vocabularies spell bytes (GPT-2's table)."""
+"""How vocabulary entries spell bytes.
 
+Byte-level BPE writes each of the 256 as one printable character (GPT-2's table). SentencePiece
+writes text as it is but for spaces, and single bytes as `<0x0A>`.
+"""
+
+import re
 from collections.abc import Mapping
 
 
@@ -19,3 +24,13 @@ def spelled_bytes(token: str) -> bytes:
         return bytes(BYTE_OF[character] for character in token)
     except KeyError:
         return token.encode()
+
+
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
+
+
+def metaspace_bytes(token: str, *, may_be_byte: bool) -> bytes:
+    """Bytes a SentencePiece entry stands for."""
+    if may_be_byte and (byte := _BYTE.fullmatch(token)):
+        return bytes([int(byte[1], 16)])
+    return token.replace("▁", " ").encode()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AddedToken, PreTrainedTokenizerFast
 
 from engine.errors import RequestError
@@ -33,7 +33,13 @@ def tokenizer() -> TextTokenizer:
 @pytest.fixture(scope="module")
 def reference(tokenizer: TextTokenizer) -> Any:
     """transformers over the same vocabulary, control tokens added its own way."""
-    backend = Tokenizer.from_str(tokenizer._bpe.to_str())
+    metadata = tokenizer.metadata
+    vocabulary = {token: index for index, token in enumerate(metadata.tokens)}
+    merges = [(left, right) for left, right in map(str.split, metadata.merges)]
+    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    letters = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([digits, letters])
     backend.add_special_tokens(
         [AddedToken(text, special=True, normalized=False) for text in tokenizer.control]
     )
