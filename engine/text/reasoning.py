@@ -4,6 +4,8 @@ Only a block at the very beginning counts: one the template has opened in the pr
 model opens first thing. White space at the edges of the block belongs to neither side.
 """
 
+from collections.abc import Container
+
 import msgspec
 
 from engine.text.stops import overlap
@@ -19,7 +21,7 @@ class Tags(msgspec.Struct, frozen=True):
 KNOWN = (Tags("<think>", "</think>"), Tags("[THINK]", "[/THINK]"))
 
 
-def find_tags(template: str, vocabulary: "set[str] | dict[str, int]") -> Tags | None:
+def find_tags(template: str, vocabulary: Container[str]) -> Tags | None:
     """The tags a model uses: those its template names, or that are both tokens of their own."""
     for tags in KNOWN:
         named = tags.close in template

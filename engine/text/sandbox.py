@@ -158,8 +158,9 @@ def _check_format_filter(template: Any, *args: Any, **kwargs: Any) -> None:
     check_format(template, [*args, *kwargs.values()])
 
 
-def _check_sum_filter(items: Any, *_: Any, **__: Any) -> None:
-    measure(items)
+def _check_sum_filter(items: Any, attribute: Any = None, start: Any = 0) -> None:
+    if not isinstance(start, int | float):
+        raise Refusal("It adds up what is no number.")
 
 
 def _counted(work: Callable[..., Any]) -> Any:

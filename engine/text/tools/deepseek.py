@@ -37,6 +37,7 @@ class DeepSeek(ToolStyle):
     name = "deepseek"
     signs = (BEGIN,)
     markers = (BEGIN, END, CALL, CALL_END, SEPARATOR)
+    arguments_as_text = True
 
     def __init__(self, fenced: bool = True) -> None:
         """`fenced`: V3 and R1, which name the kind of tool and fence its arguments."""
