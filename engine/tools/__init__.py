@@ -1,0 +1,1 @@
+"""Commands that make or change model files. No torch."""
