@@ -1,5 +1,6 @@
 """From a step's rows to the tensors the model computes on."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -43,6 +44,8 @@ MASKED_AT_ONCE = 1 << 20
 """Largest mask, in queries times keys, that is made for a whole group."""
 KEYS_AT_ONCE = 1 << 13
 """Most keys, over all rows of a group, that are read from the cache in one go."""
+SHORTEST_PIECE = 64
+"""A prompt is not cut into shorter pieces for sliding layers, however small their window."""
 
 
 def build_batch(rows: list[BatchRow], reach: Reach) -> Batch:
@@ -88,23 +91,36 @@ def _all_groups(
 def _groups(rows: list[BatchRow], reach: Reach, window: int | None) -> list[AttentionGroup]:
     groups: list[AttentionGroup] = []
     start = 0
+    if window is not None:
+        rows = [piece for row in rows for piece in _pieces(row, max(window, SHORTEST_PIECE))]
     for bundle in _bundles(rows, window):
         groups.append(_group(bundle, start, reach, window))
-        start += len(bundle) * len(bundle[0].tokens)
+        start += groups[-1].tokens
     return groups
 
 
+def _pieces(row: BatchRow, length: int) -> Iterator[BatchRow]:
+    """A row for a sliding layer, cut so that no query is held against many keys it cannot see."""
+    for first in range(0, len(row.tokens), length):
+        yield replace(row, tokens=row.tokens[first : first + length], start=row.start + first)
+
+
 def _bundles(rows: list[BatchRow], window: int | None) -> list[list[BatchRow]]:
-    """Decode rows together while none is padded to more than twice its length; others alone."""
+    """Rows together that have as many queries, while none is padded to more than twice its
+    length. Without a window only decode rows: prompts are alone."""
     bundles: list[list[BatchRow]] = []
     for row in rows:
-        last = bundles[-1] if bundles else None
-        limit = 2 * max(4, _width(last[0], window)) if last else 0
-        if last and len(row.tokens) == 1 and _width(row, window) <= limit:
-            last.append(row)
+        first = bundles[-1][0] if bundles else None
+        alike = first is not None and len(row.tokens) == len(first.tokens)
+        if first and alike and (window or len(row.tokens) == 1) and _near(row, first, window):
+            bundles[-1].append(row)
         else:
             bundles.append([row])
     return bundles
+
+
+def _near(row: BatchRow, first: BatchRow, window: int | None) -> bool:
+    return _width(row, window) <= 2 * max(4, _width(first, window))
 
 
 def _first_block(row: BatchRow, window: int | None) -> int:
