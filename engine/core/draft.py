@@ -45,7 +45,7 @@ class Draft:
 
     def launch(self, epoch: int, n: int, released: list[int], now: float) -> tuple[Step, Flight]:
         """The step to send, and what to remember of it; the sequences count as computed."""
-        rows = [Row(s.id, s.tokens[-1:], s.computed, s.unsent, True) for s in self.decodes]
+        rows = [Row(s.id, [s.tokens[-1]], s.computed, s.unsent, True) for s in self.decodes]
         for sequence in self.decodes:
             sequence.computed += 1
             if sequence.unsent:

@@ -24,10 +24,15 @@ class Residents:
     def __len__(self) -> int:
         return len(self._running)
 
-    @property
-    def best(self) -> int | None:
-        """The best priority that any of them was asked with; None when there is none."""
-        return min(self._priorities, default=None)
+    def level(self, waiting: Waiting, now: float) -> int:
+        """The priority a request would run with, were it to start now.
+
+        Waiting lifts it, but no higher than the best that one of those beside it was asked with:
+        where all were asked with the same, they stay equals however long each had to wait.
+        """
+        priority = waiting.request.priority
+        best = min(self._priorities, default=priority)
+        return max(waiting.aged(now), min(best, priority))
 
     def start(self, waiting: Waiting, level: int) -> Sequence | None:
         """Reserve every block a request needs, sharing what is cached; None when they lack.

@@ -6,8 +6,7 @@ When blocks run out, the last in rank loses its own and its request is computed 
 prompt and answer so far.
 
 Who goes first: the lower priority, and of one priority who came first. Waiting lifts a request, so
-that nobody starves: in the queue without a bound, and once it runs no higher than the best of those
-it started beside. No step costs more because more requests wait.
+that nobody starves. No step costs more because more requests wait.
 """
 
 from collections import deque
@@ -19,6 +18,7 @@ from engine.core.cap import BatchCap
 from engine.core.counters import Counters
 from engine.core.draft import Draft
 from engine.core.flight import Flight, Landed
+from engine.core.limits import Limits
 from engine.core.queue import Queue, Waiting, enter, reenter
 from engine.core.request import Event, FinishReason, Request
 from engine.core.residents import Residents
@@ -39,10 +39,8 @@ class Scheduler:
         self.epoch = epoch
         self.depth = config.plan.pp
         """Steps in flight at once; their sequences are disjoint."""
-        self.capacity = min(
-            config.max_model_len or context_length, config.num_kv_blocks * BLOCK_SIZE
-        )
-        """Longest sequence in tokens, prompt and answer together."""
+        longest = min(config.max_model_len or context_length, config.num_kv_blocks * BLOCK_SIZE)
+        self._limits = Limits(longest, config.max_waiting)
         self.cap = BatchCap(config.max_batch_size, config.target_itl)
         self.counters = Counters()
         self._residents = Residents(config.num_kv_blocks)
@@ -51,6 +49,11 @@ class Scheduler:
         self._flights: deque[Flight] = deque()
         self._next_step = 0
         self._arrivals = 0
+
+    @property
+    def capacity(self) -> int:
+        """Longest sequence in tokens, prompt and answer together."""
+        return self._limits.capacity
 
     @property
     def running(self) -> int:
@@ -75,17 +78,15 @@ class Scheduler:
     def add_all(self, requests: Collection[Request]) -> None:
         """Queue all of these; raises RequestError and queues none when one is refused."""
         for request in requests:
-            self._check(request)
-        self._check_room(len(requests))
+            if request.id in self._open:
+                raise RequestError(f"A request with the id {request.id!r} is already running.")
+        self._limits.check(requests, len(self._queue))
         for request in requests:
             self._wait(enter(request, self._arrivals))
             self._arrivals += 1
 
     def end(self, request_id: str, finish: FinishReason, error: str = "") -> Event | None:
-        """End a request now, whatever it is doing; its blocks are free on return.
-
-        Returns None when the request is not open.
-        """
+        """End a request now, whatever it does; its blocks are free on return. None: not open."""
         held = self._open.get(request_id)
         if held is None:
             return None
@@ -102,16 +103,15 @@ class Scheduler:
         """The next step, or None when nothing can be computed before a result arrives."""
         if len(self._flights) >= self.depth:
             return None
-        draft = Draft(budget=self.config.token_budget, rows_left=self.config.max_batch_size)
+        draft = Draft(self.config.token_budget, self.config.max_batch_size)
         preempted = self.counters.preemptions
         self._pick_decodes(draft)
-        admitting = self.counters.preemptions == preempted
-        self._pick_prompts(draft, now if admitting else None)
+        self._pick_prompts(draft, now if self.counters.preemptions == preempted else None)
         if draft.empty:
             return None
         draft.top_up()
-        released = self._residents.take_released()
-        step, flight = draft.launch(self.epoch, self._next_step, released, now)
+        gone = self._residents.take_released()
+        step, flight = draft.launch(self.epoch, self._next_step, gone, now)
         self._next_step += 1
         self._flights.append(flight)
         self.counters.steps += 1
@@ -133,30 +133,6 @@ class Scheduler:
     def audit(self) -> None:
         """Check the block books against the running sequences; raises IntegrityError."""
         self._residents.audit()
-
-    def _check(self, request: Request) -> None:
-        if request.id in self._open:
-            raise RequestError(f"A request with the id {request.id!r} is already running.")
-        if not request.prompt:
-            raise RequestError("The prompt is empty.", param="prompt")
-        if len(request.prompt) + request.max_tokens > self.capacity:
-            raise RequestError(
-                f"The prompt has {len(request.prompt)} tokens and {request.max_tokens} more were "
-                f"asked for; together the limit is {self.capacity}.",
-                param="max_tokens",
-                code="context_length_exceeded",
-            )
-
-    def _check_room(self, count: int) -> None:
-        limit, waiting = self.config.max_waiting, len(self._queue)
-        if count > limit:
-            raise RequestError(f"{count} answers at once were asked for; the limit is {limit}.")
-        if waiting + count > limit:
-            raise RequestError(
-                f"{waiting} requests are already waiting; try again later.",
-                code="queue_full",
-                status=503,
-            )
 
     def _pick_decodes(self, draft: Draft) -> None:
         """One token for each sequence that has one pending; those who waited longest for it first,
@@ -210,7 +186,7 @@ class Scheduler:
         waiting = self._queue.head()
         shares = len(prompts)
         if now is not None and waiting is not None:
-            shares += self._level(waiting, now) <= prompts[0].level
+            shares += self._residents.level(waiting, now) <= prompts[0].level
         for sequence in sorted(prompts, key=lambda s: s.pending):
             if draft.full:
                 self._residents.prompts.append(sequence)
@@ -229,7 +205,7 @@ class Scheduler:
                 break
             if lacking and lacking[0].passed >= MAX_PASSED:
                 break
-            level = self._level(waiting, now)
+            level = self._residents.level(waiting, now)
             if below is not None and level >= below:
                 break
             self._queue.pop()
@@ -244,10 +220,6 @@ class Scheduler:
         for waiting in lacking:
             self._queue.push(waiting)
 
-    def _level(self, waiting: Waiting, now: float) -> int:
-        priority, best = waiting.request.priority, self._residents.best
-        return max(waiting.aged(now), priority if best is None else min(best, priority))
-
     def _begin(self, sequence: Sequence, now: float) -> None:
         request = sequence.request
         self._open[request.id] = sequence
@@ -261,10 +233,11 @@ class Scheduler:
         """What the rows do to their requests."""
         ready, failed = self._residents.ready, frozenset(result.failed)
         events: list[Event] = []
+        drawn = 0
         for sequence, token, report in rows:
             if sequence.ended:
                 continue
-            if sequence.id in failed:
+            if failed and sequence.id in failed:
                 events.append(self._fail(sequence, result))
                 continue
             if sequence.computed >= sequence.full_at:
@@ -272,7 +245,7 @@ class Scheduler:
             if token is None:
                 events += self._read_on(sequence)
                 continue
-            self.counters.generated_tokens += 1
+            drawn += 1
             sequence.tokens.append(token)
             request = sequence.request
             finish = request.accept(token, now)
@@ -281,6 +254,7 @@ class Scheduler:
                 events.append(Event(request, token, None, report))
             else:
                 events.append(self._leave(sequence, finish, "", token, report))
+        self.counters.generated_tokens += drawn
         return events
 
     def _read_on(self, sequence: Sequence) -> list[Event]:

@@ -150,6 +150,7 @@ class HeadEngine:
             ranks=[peer.stats() for peer in self._group.peers],
             running=scheduler.running,
             waiting=scheduler.waiting,
+            batch_cap=scheduler.cap.rows,
             steps=counters.steps,
             prompt_tokens=counters.prompt_tokens,
             generated_tokens=counters.generated_tokens,

@@ -45,6 +45,8 @@ class EngineStats(msgspec.Struct, frozen=True, kw_only=True):
     ranks: list[RankStats] = []
     running: int = 0
     waiting: int = 0
+    batch_cap: int | None = None
+    """Most answers that advance in one step now; None from an engine that does not tell."""
     steps: int = 0
     prompt_tokens: int = 0
     generated_tokens: int = 0

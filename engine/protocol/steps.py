@@ -73,7 +73,7 @@ class Admit(msgspec.Struct, frozen=True, array_like=True):
     """Prompt and answer so far, where `sampling.needs_history`; else empty."""
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True):
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One sequence's share of a step: `tokens` at positions start .. start+len(tokens)-1."""
 
     seq: int

@@ -48,6 +48,7 @@ class _Collector:
             ("vllm:num_requests_running", running, stats.running),
             ("tandem_requests_waiting", waiting, stats.waiting),
             ("vllm:num_requests_waiting", waiting, stats.waiting),
+            ("tandem_batch_cap", "Most answers that advance in one step.", stats.batch_cap),
             ("tandem_kv_cache_usage_ratio", "KV blocks held by live sequences.", usage),
             ("vllm:kv_cache_usage_perc", "KV blocks held by live sequences, 0 to 1.", usage),
             (
