@@ -65,11 +65,12 @@ def read_tokenizer(name: str, metadata: Mapping[str, object]) -> TokenizerMetada
             file=name,
             error=str(error),
         ) from error
-    _check(name, result)
+    check_tokenizer(name, result)
     return result
 
 
-def _check(name: str, tokenizer: TokenizerMetadata) -> None:
+def check_tokenizer(name: str, tokenizer: TokenizerMetadata) -> None:
+    """One type a token, and every special id in the vocabulary."""
     count = len(tokenizer.tokens)
     if len(tokenizer.token_types) != count:
         raise CheckpointError(
@@ -78,8 +79,11 @@ def _check(name: str, tokenizer: TokenizerMetadata) -> None:
             count=count,
             types=len(tokenizer.token_types),
         )
-    for key in ("bos_id", "eos_id", "eot_id", "unknown_id", "padding_id"):
-        token = getattr(tokenizer, key)
+    ids = [
+        (key, getattr(tokenizer, key))
+        for key in ("bos_id", "eos_id", "eot_id", "unknown_id", "padding_id")
+    ]
+    for key, token in [*ids, *(("eos_ids", token) for token in tokenizer.eos_ids)]:
         if token is not None and not 0 <= token < count:
             raise CheckpointError(
                 _("%(file)s: %(key)s %(token)s is not one of the %(count)s tokens."),

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from engine.checkpoint.declared import Declared
+from engine.checkpoint.routing import check_groups
 from engine.checkpoint.tensors import layer_tensor
 from engine.errors import gettext_noop as _
 from engine.model_config import Experts
@@ -73,18 +74,6 @@ def _groups(declared: Declared, prefix: str, count: int, chosen: int) -> tuple[i
     top = declared.count(f"{prefix}.expert_group_used_count", groups) or groups
     check_groups(declared, count, chosen, groups, top)
     return groups, top
-
-
-def check_groups(declared: Declared, count: int, chosen: int, groups: int, top: int) -> None:
-    """Equal groups, of which enough are kept to choose from."""
-    if count % groups or not 1 <= top <= groups or chosen > count // groups * top:
-        raise declared.refuse(
-            _("%(chosen)s of %(count)s experts in %(top)s of %(groups)s groups cannot be chosen"),
-            chosen=chosen,
-            count=count,
-            top=top,
-            groups=groups,
-        )
 
 
 def _dense(layers: int, tensors: Collection[str]) -> tuple[int, ...]:
