@@ -89,6 +89,17 @@ def compile_lark(text: str, *, param: str | None = "tools") -> str:
     return _checked(LLMatcher.grammar_from_lark(text), "grammar", param)
 
 
+def compile_outline(lark: str, answer: str = "", *, param: str | None = "tools") -> str:
+    """A grammar in llguidance's Lark syntax that may refer to another, compiled, as `@answer`."""
+    _check_size(lark, "grammar", param)
+    if not answer:
+        return compile_lark(lark, param=param)
+    inner = json.loads(answer)["grammars"][0] if answer[0] == "{" else {"lark_grammar": answer}
+    outer = {"name": "outline", "lark_grammar": lark}
+    both = {"grammars": [outer, {**inner, "name": "answer"}]}
+    return _checked(json.dumps(both), "grammar", param)
+
+
 def compile_choice(options: Sequence[str], *, param: str | None = "guided_choice") -> str:
     """Exactly one of these texts."""
     if not options or not all(options):

@@ -42,6 +42,7 @@ class Llama(ToolStyle):
     name = "llama"
     signs = (TAG, "Environment: ipython")
     markers = (TAG,)
+    marked = False
 
     def parser(self) -> CallParser:
         return LlamaParser()

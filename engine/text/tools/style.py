@@ -35,6 +35,8 @@ class ToolStyle(ABC):
     """A template that holds one of these writes calls in this style."""
     markers: tuple[str, ...]
     """Control tokens that must reach the parser."""
+    marked = True
+    """Whether a call begins with the first of `markers`, and not just anyhow."""
     arguments_as_text = False
     """Whether templates expect the arguments of earlier calls as JSON text, not as objects."""
 
