@@ -44,7 +44,7 @@ class ReasoningSplitter:
         self._buffer = ""
         self._begun = opened and tags is not None
         self._ended = tags is None
-        self._told = False
+        self._told = tags is None
         """Whether anything was said since the last tag."""
 
     @property

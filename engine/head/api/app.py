@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -19,7 +19,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine.errors import EngineError, RankError, RequestError
 from engine.head.answer import Generation
 from engine.head.api.metrics import render_metrics
-from engine.head.api.replies import DONE, Json, Kind, Reply, error_body, event
+from engine.head.api.preparing import Prepared, Preparer
+from engine.head.api.replies import DONE, Json, Reply, error_body, event
 from engine.head.api.requests import Asked, read_chat, read_completion
 from engine.head.api.streaming import ClientGone, EventStream, until_disconnect
 from engine.head.engine import HeadEngine
@@ -83,6 +84,7 @@ class BearerOnly:
 class Api:
     def __init__(self, engine: HeadEngine) -> None:
         self._engine = engine
+        self._preparer = Preparer(engine.tokenizer, engine.chat)
         self._started = int(time.time())
 
     async def health(self, request: Request) -> Response:
@@ -110,31 +112,25 @@ class Api:
 
     async def chat(self, request: Request) -> Response:
         body = await read_body(request)
-        asked = await _offload(len(body), read_chat, body)
+        asked = await _offload(len(body) >= LONG_BODY, read_chat, body)
         self._check_model(asked.model)
-        encode = self._engine.chat.encode
-        prompt = await _offload(
-            len(body), encode, asked.messages, continue_final=asked.continue_final
-        )
-        return await self._answer(request, "chat", asked, [prompt])
+        slow = len(body) >= LONG_BODY or asked.form is not None or bool(asked.tools.functions)
+        prepared = await _offload(slow, self._preparer.chat, asked)
+        self._check_length("messages", prepared)
+        generation = self._engine.submit(prepared.prompts, prepared.wanted)
+        shape = self._preparer.chat_reply(asked, prepared, generation)
+        return await self._answer(request, asked, generation, shape)
 
     async def completions(self, request: Request) -> Response:
         body = await read_body(request)
-        asked = await _offload(len(body), read_completion, body)
+        asked = await _offload(len(body) >= LONG_BODY, read_completion, body)
         self._check_model(asked.model)
-        prompts = await _offload(len(body), self._encode_all, asked.prompts)
-        return await self._answer(request, "completion", asked, prompts)
-
-    def _encode_all(self, prompts: Sequence[str | list[int]]) -> list[list[int]]:
-        tokenizer = self._engine.tokenizer
-        encoded: list[list[int]] = []
-        for prompt in prompts:
-            if isinstance(prompt, str):
-                encoded.append(tokenizer.bos_ids + tokenizer.encode_trusted(prompt))
-            else:
-                tokenizer.check_ids(prompt, "prompt")
-                encoded.append(prompt)
-        return encoded
+        slow = len(body) >= LONG_BODY or asked.form is not None
+        prepared = await _offload(slow, self._preparer.completion, asked)
+        self._check_length("prompt", prepared)
+        generation = self._engine.submit(prepared.prompts, prepared.wanted)
+        shape = self._preparer.completion_reply(asked, generation)
+        return await self._answer(request, asked, generation, shape)
 
     def _card(self) -> Json:
         return {
@@ -156,61 +152,54 @@ class Api:
             )
 
     async def _answer(
-        self, request: Request, kind: Kind, asked: Asked, prompts: list[list[int]]
+        self, request: Request, asked: Asked, generation: Generation, shape: Reply
     ) -> Response:
-        self._check_length(kind, prompts, asked.wanted.max_tokens)
-        generation = self._engine.submit(prompts, asked.wanted)
-        shape = Reply(kind, asked.model, generation)
         if asked.stream:
-            events = self._events(kind, asked, generation, shape)
+            events = _events(asked, generation, shape)
             return EventStream(events, closed=partial(self._engine.abort, generation))
         try:
-            return await until_disconnect(request.receive, self._whole(generation, shape))
+            return await until_disconnect(request.receive, _whole(generation, shape))
         except ClientGone:
             return Response(status_code=CLIENT_CLOSED)
         finally:
             self._engine.abort(generation)
 
-    async def _whole(self, generation: Generation, shape: Reply) -> Response:
-        texts: list[list[str]] = [[] for _ in generation.requests]
-        finishes: list[str | None] = [None for _ in generation.requests]
-        async for delta in generation:
-            if delta.finish == "error":
-                raise RankError(delta.error)
-            texts[delta.index].append(delta.text)
-            finishes[delta.index] = delta.finish
-        return reply(shape.whole(["".join(pieces) for pieces in texts], finishes))
-
-    async def _events(
-        self, kind: Kind, asked: Asked, generation: Generation, shape: Reply
-    ) -> AsyncIterator[bytes]:
-        """One event a step; an error is the last one before the end of the stream."""
-        head = event(shape.opening() | _usage_so_far(asked, shape)) if kind == "chat" else b""
-        async for delta in generation:
-            if delta.finish == "error":
-                yield head + event(error_body(RankError(delta.error))[1]) + DONE
-                return
-            yield head + event(shape.chunk(delta) | _usage_so_far(asked, shape))
-            head = b""
-        if asked.include_usage:
-            yield event(shape.closing())
-        yield DONE
-
-    def _check_length(self, kind: Kind, prompts: list[list[int]], max_tokens: int | None) -> None:
+    def _check_length(self, field: str, prepared: Prepared) -> None:
         """Too long a prompt is one error, too long an answer another; both name the field."""
         limit = self._engine.capacity
-        field = "messages" if kind == "chat" else "prompt"
-        for prompt in prompts:
+        least = prepared.wanted.max_tokens or 1
+        for prompt in prepared.prompts:
             if not prompt:
                 raise RequestError("The prompt is empty.", param=field)
-            asked = len(prompt) + (max_tokens or 1)
-            if asked > limit:
+            if len(prompt) + least > limit:
                 raise RequestError(
                     f"This model's maximum context length is {limit} tokens. The prompt has "
-                    f"{len(prompt)} and at least {max_tokens or 1} more were asked for.",
+                    f"{len(prompt)} and at least {least} more were asked for.",
                     param=field if len(prompt) >= limit else "max_tokens",
                     code="context_length_exceeded",
                 )
+
+
+async def _whole(generation: Generation, shape: Reply) -> Response:
+    async for delta in generation:
+        if delta.finish == "error":
+            raise RankError(delta.error)
+        shape.add(delta)
+    return reply(shape.whole())
+
+
+async def _events(asked: Asked, generation: Generation, shape: Reply) -> AsyncIterator[bytes]:
+    """One event a step; an error is the last one before the end of the stream."""
+    head = b"".join(event(chunk | _usage_so_far(asked, shape)) for chunk in shape.opening())
+    async for delta in generation:
+        if delta.finish == "error":
+            yield head + event(error_body(RankError(delta.error))[1]) + DONE
+            return
+        yield head + event(shape.chunk(delta) | _usage_so_far(asked, shape))
+        head = b""
+    if asked.include_usage:
+        yield event(shape.closing())
+    yield DONE
 
 
 def _usage_so_far(asked: Asked, shape: Reply) -> Json:
@@ -239,11 +228,9 @@ def failure(error: EngineError) -> Response:
     return reply(body, status)
 
 
-async def _offload(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call at once when the request is short, else in a thread."""
-    if size < LONG_BODY:
-        return work(*args, **kwargs)
-    return await asyncio.to_thread(work, *args, **kwargs)
+async def _offload(slow: bool, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call at once, or in a thread so that nobody else waits for it."""
+    return await asyncio.to_thread(work, *args, **kwargs) if slow else work(*args, **kwargs)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

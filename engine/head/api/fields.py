@@ -34,7 +34,17 @@ class Fields:
     def raw(self, name: str) -> Any:
         return self._body.get(name)
 
-    def number(self, name: str, default: float, low: float, high: float) -> float:
+    def object(self, name: str) -> dict[str, Any] | None:
+        """None when the field is absent."""
+        value = self._body.get(name)
+        if value is not None and not isinstance(value, dict):
+            raise RequestError(f"{name} must be an object.", param=name)
+        return value
+
+    def number(
+        self, name: str, default: float, low: float, high: float, *, above: bool = False
+    ) -> float:
+        """`above`: the lowest value itself is out of range."""
         value = self._body.get(name)
         if value is None:
             return default
@@ -42,6 +52,8 @@ class Fields:
             raise RequestError(f"{name} must be a number.", param=name)
         if not low <= value <= high:
             raise RequestError(f"{name} must be between {low:g} and {high:g}.", param=name)
+        if above and value == low:
+            raise RequestError(f"{name} must be greater than {low:g}.", param=name)
         return float(value)
 
     def integer(self, name: str, low: int, high: int = MAX_INTEGER) -> int | None:
@@ -70,13 +82,13 @@ class Fields:
         return value
 
     def refuse_unless(self, name: str, accepted: tuple[Any, ...]) -> None:
-        """Raise for a feature that is asked for and does not exist here yet."""
+        """Raise for a feature that is asked for and does not exist here."""
         value = self._body.get(name)
         # Python counts True as 1, JSON does not.
         alike = (item for item in accepted if isinstance(item, bool) == isinstance(value, bool))
         if value is not None and value not in alike:
             raise RequestError(
-                f"{name} is not supported by this engine yet.",
+                f"{name} is not supported by this engine.",
                 param=name,
                 code="unsupported_parameter",
             )

@@ -1,15 +1,14 @@
-"""OpenAI's response objects, whole and in chunks."""
+"""What OpenAI's response objects have in common, and errors in their shape."""
 
 import time
 from secrets import token_hex
-from typing import Any, Literal
+from typing import Any, Protocol
 
 import msgspec
 
 from engine.errors import EngineError, RequestError
 from engine.head.answer import Delta, Generation
 
-Kind = Literal["chat", "completion"]
 Json = dict[str, Any]
 
 DONE = b"data: [DONE]\n\n"
@@ -30,19 +29,38 @@ def error_body(error: EngineError) -> tuple[int, Json]:
     return status, {"error": detail}
 
 
-class Reply:
-    """Shapes one API request's answers."""
+class Reply(Protocol):
+    """Shapes one API request's answers: either chunk by chunk, or added up and then whole."""
 
-    def __init__(self, kind: Kind, model: str, generation: Generation) -> None:
-        self._kind = kind
+    def opening(self) -> list[Json]:
+        """Chunks before the first delta's."""
+
+    def chunk(self, delta: Delta) -> Json: ...
+
+    def closing(self) -> Json:
+        """The usage chunk, without choices."""
+
+    def usage(self) -> Json: ...
+
+    def add(self, delta: Delta) -> None: ...
+
+    def whole(self) -> Json: ...
+
+
+class Envelope:
+    """Around every object of one reply."""
+
+    def __init__(self, prefix: str, model: str, generation: Generation) -> None:
         self._generation = generation
-        prefix = "chatcmpl" if kind == "chat" else "cmpl"
         self._base: Json = {
             "id": f"{prefix}-{token_hex(12)}",
             "object": "",
             "created": int(time.time()),
             "model": model,
         }
+
+    def around(self, kind: str, choices: list[Json]) -> Json:
+        return self._base | {"object": kind, "choices": choices}
 
     def usage(self) -> Json:
         """Tokens so far; complete once every answer has finished."""
@@ -53,40 +71,3 @@ class Reply:
             "total_tokens": prompt + completion,
             "prompt_tokens_details": {"cached_tokens": self._generation.cached_tokens},
         }
-
-    def whole(self, texts: list[str], finishes: list[str | None]) -> Json:
-        choices = [
-            self._choice(index, text, finish)
-            for index, (text, finish) in enumerate(zip(texts, finishes, strict=True))
-        ]
-        name = "chat.completion" if self._kind == "chat" else "text_completion"
-        return self._base | {"object": name, "choices": choices, "usage": self.usage()}
-
-    def opening(self) -> Json:
-        """The first chunk of a chat: who speaks."""
-        delta = {"role": "assistant", "content": ""}
-        return self._chunk([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}])
-
-    def chunk(self, delta: Delta) -> Json:
-        choice: Json = {"index": delta.index, "logprobs": None, "finish_reason": delta.finish}
-        if self._kind == "chat":
-            choice["delta"] = {"content": delta.text} if delta.text or not delta.finish else {}
-        else:
-            choice["text"] = delta.text
-        return self._chunk([choice])
-
-    def closing(self) -> Json:
-        """The usage chunk, without choices."""
-        return self._chunk([]) | {"usage": self.usage()}
-
-    def _chunk(self, choices: list[Json]) -> Json:
-        name = "chat.completion.chunk" if self._kind == "chat" else "text_completion"
-        return self._base | {"object": name, "choices": choices}
-
-    def _choice(self, index: int, text: str, finish: str | None) -> Json:
-        choice: Json = {"index": index, "logprobs": None, "finish_reason": finish}
-        if self._kind == "chat":
-            choice["message"] = {"role": "assistant", "content": text, "refusal": None}
-        else:
-            choice["text"] = text
-        return choice

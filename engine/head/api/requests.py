@@ -1,7 +1,7 @@
 """What clients may ask: OpenAI's chat and completion requests, checked by hand.
 
 A field this engine knows but cannot honour is refused, never silently dropped. Unknown fields are
-ignored.
+ignored. docs/api.md describes every field.
 """
 
 from typing import Any
@@ -10,35 +10,34 @@ import msgspec
 
 from engine.errors import RequestError
 from engine.head.api.fields import Fields
-from engine.head.engine import Wanted
-from engine.text.template import Message
+from engine.head.api.forms import Form, read_form
+from engine.head.api.messages import read_messages
+from engine.head.api.sampling import MAX_ANSWERS, MAX_LOGPROBS, is_id, read_wanted
+from engine.head.api.tools import Tools, read_tools
+from engine.head.wanted import Wanted
+from engine.text.chat import Chat
 
-MAX_STOPS = 16
 MAX_PROMPTS = 64
-ROLES = ("system", "developer", "user", "assistant")
+MAX_DOCUMENTS = 256
 
 _UNSUPPORTED: dict[str, tuple[Any, ...]] = {
-    "n": (1,),
-    "best_of": (1,),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "prompt_logprobs": (0,),
-    "logit_bias": ({},),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "repetition_penalty": (1,),
-    "min_p": (0,),
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
     "functions": ([],),
     "function_call": ("none", "auto"),
-    "response_format": ({"type": "text"},),
     "modalities": (["text"],),
     "audio": (),
-    "echo": (False,),
+    "prediction": (),
+    "web_search_options": (),
     "suffix": ("",),
-    "stop_token_ids": ([],),
     "use_beam_search": (False,),
+    "length_penalty": (1,),
+    "include_stop_str_in_output": (False,),
+    "bad_words": ([],),
+    "allowed_token_ids": ([],),
+    "truncate_prompt_tokens": (),
+    "logits_processors": ([],),
+    "chat_template": (),
+    "mm_processor_kwargs": ({},),
+    "prompt_embeds": (),
 }
 """Field -> the values that mean "not asked for"."""
 
@@ -48,156 +47,161 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     wanted: Wanted
+    form: Form | None
     stream: bool
     include_usage: bool
     usage_in_chunks: bool
     """Every chunk says the tokens so far: a reader that stops early knows its count."""
+    show_control: bool
+    """Whether control tokens are part of the answer's text."""
 
 
 class ChatAsked(Asked, frozen=True, kw_only=True):
-    messages: list[Message]
-    continue_final: bool
+    chat: Chat
+    tools: Tools
+    include_reasoning: bool
 
 
 class CompletionAsked(Asked, frozen=True, kw_only=True):
     prompts: list[str] | list[list[int]]
+    echo: bool
+    """Whether the prompt stands before its answer; with logprobs, its own are among them."""
+    prompt_logprobs: bool
+    """Whether the prompt's are wanted in a field of their own."""
+    add_bos: bool
 
 
 def read_chat(payload: bytes) -> ChatAsked:
     """Raises RequestError naming the field."""
     fields = Fields.parse(payload)
-    common = _common(fields)
-    continue_final = fields.flag("continue_final_message")
-    if not continue_final:
-        fields.refuse_unless("add_generation_prompt", (True,))
+    for name in ("echo", "add_special_tokens"):
+        fields.refuse_unless(name, (False,))
     max_tokens = fields.integer("max_completion_tokens", 1)
     if max_tokens is None:
         max_tokens = fields.integer("max_tokens", 1)
-    return ChatAsked(
-        model=common.model,
-        wanted=_wanted(fields, max_tokens),
-        stream=common.stream,
-        include_usage=common.include_usage,
-        usage_in_chunks=common.usage_in_chunks,
-        messages=_messages(fields.raw("messages")),
-        continue_final=continue_final,
+    wanted = msgspec.structs.replace(
+        read_wanted(fields, max_tokens), logprobs=_chat_logprobs(fields)
     )
+    tools = read_tools(fields)
+    asked = ChatAsked(
+        **_common(fields, wanted),
+        chat=_chat(fields, tools),
+        tools=tools,
+        include_reasoning=fields.flag("include_reasoning", default=True),
+    )
+    _check_form(asked, tools)
+    return asked
 
 
 def read_completion(payload: bytes) -> CompletionAsked:
     """Raises RequestError naming the field. `max_tokens` is 16 unless given, as OpenAI has it."""
     fields = Fields.parse(payload)
-    common = _common(fields)
+    for name in ("tools", "messages"):
+        fields.refuse_unless(name, ([],))
     max_tokens = fields.integer("max_tokens", 1)
-    return CompletionAsked(
-        model=common.model,
-        wanted=_wanted(fields, 16 if max_tokens is None else max_tokens),
-        stream=common.stream,
-        include_usage=common.include_usage,
-        usage_in_chunks=common.usage_in_chunks,
+    wanted = read_wanted(fields, 16 if max_tokens is None else max_tokens)
+    logprobs = fields.integer("logprobs", 0, MAX_LOGPROBS)
+    echo = fields.flag("echo")
+    scored = logprobs if echo and wanted.prompt_logprobs is None else wanted.prompt_logprobs
+    asked = CompletionAsked(
+        **_common(
+            fields, msgspec.structs.replace(wanted, logprobs=logprobs, prompt_logprobs=scored)
+        ),
         prompts=_prompts(fields.raw("prompt")),
+        echo=echo,
+        prompt_logprobs=wanted.prompt_logprobs is not None,
+        add_bos=fields.flag("add_special_tokens", default=True),
     )
+    _check_form(asked, Tools())
+    if len(asked.prompts) * wanted.n > MAX_ANSWERS:
+        raise RequestError(f"prompts times n must be at most {MAX_ANSWERS}.", param="n")
+    return asked
 
 
-def _common(fields: Fields) -> Asked:
+def _common(fields: Fields, wanted: Wanted) -> dict[str, Any]:
     for name, accepted in _UNSUPPORTED.items():
         fields.refuse_unless(name, accepted)
     stream = fields.flag("stream")
-    options = fields.raw("stream_options")
+    options = fields.object("stream_options")
     if options is not None and not stream:
         raise RequestError("stream_options needs stream to be true.", param="stream_options")
-    if options is not None and not isinstance(options, dict):
-        raise RequestError("stream_options must be an object.", param="stream_options")
-    return Asked(
-        model=fields.text("model"),
-        wanted=Wanted(),
-        stream=stream,
-        include_usage=Fields(options or {}).flag("include_usage"),
-        usage_in_chunks=Fields(options or {}).flag("continuous_usage_stats"),
-    )
+    return {
+        "model": fields.text("model"),
+        "wanted": wanted,
+        "form": read_form(fields),
+        "stream": stream,
+        "include_usage": Fields(options or {}).flag("include_usage"),
+        "usage_in_chunks": Fields(options or {}).flag("continuous_usage_stats"),
+        "show_control": not fields.flag("skip_special_tokens", default=True),
+    }
 
 
-def _wanted(fields: Fields, max_tokens: int | None) -> Wanted:
-    top_p = fields.number("top_p", 1.0, 0.0, 1.0)
-    if top_p == 0:
-        raise RequestError("top_p must be greater than 0.", param="top_p")
-    min_tokens = fields.integer("min_tokens", 0) or 0
-    if max_tokens is not None and min_tokens > max_tokens:
-        raise RequestError("min_tokens must not be more than max_tokens.", param="min_tokens")
-    seed = fields.integer("seed", -(2**63), 2**64)
-    return Wanted(
-        temperature=fields.number("temperature", 1.0, 0.0, 2.0),
-        top_p=top_p,
-        top_k=max(0, fields.integer("top_k", -1) or 0),
-        seed=None if seed is None else seed % 2**63,
-        max_tokens=max_tokens,
-        min_tokens=min_tokens,
-        stop=_stops(fields.raw("stop")),
-        ignore_eos=fields.flag("ignore_eos"),
-    )
+def _check_form(asked: Asked, tools: Tools) -> None:
+    """A form decides where the answer ends, so nothing else may."""
+    if asked.form is None and not tools.forced:
+        return
+    reason = asked.form.param if asked.form else "tool_choice"
+    clashes = {
+        "ignore_eos": asked.wanted.ignore_eos,
+        "min_tokens": asked.wanted.min_tokens > 0,
+        "tool_choice": asked.form is not None and bool(tools.forced),
+    }
+    for name, clash in clashes.items():
+        if clash:
+            raise RequestError(f"{name} cannot be combined with {reason}.", param=name)
 
 
-def _stops(value: Any) -> tuple[str, ...]:
-    stops = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(stops, list) or not all(isinstance(stop, str) for stop in stops):
-        raise RequestError("stop must be a string or a list of strings.", param="stop")
-    if len(stops) > MAX_STOPS or not all(stops):
-        raise RequestError(f"stop takes at most {MAX_STOPS} non-empty strings.", param="stop")
-    return tuple(stops)
-
-
-def _messages(value: Any) -> list[Message]:
-    if not isinstance(value, list) or not value:
-        raise RequestError("messages must be a non-empty list.", param="messages")
-    return [_message(item, f"messages[{index}]") for index, item in enumerate(value)]
-
-
-def _message(value: Any, place: str) -> Message:
-    if not isinstance(value, dict):
-        raise RequestError(f"{place} must be an object.", param=place)
-    role = value.get("role")
-    if role in ("tool", "function") or value.get("tool_calls"):
-        raise RequestError(f"{place}: tools are not supported by this engine yet.", param=place)
-    if role not in ROLES:
+def _chat(fields: Fields, tools: Tools) -> Chat:
+    continue_final = fields.flag("continue_final_message")
+    # Where the final message is continued there is no header to add; other values are a mistake.
+    adds = fields.flag("add_generation_prompt", default=not continue_final)
+    if continue_final and adds:
         raise RequestError(
-            f"{place}.role must be one of {', '.join(ROLES)}.", param=f"{place}.role"
+            "add_generation_prompt must be false to continue the final message.",
+            param="add_generation_prompt",
         )
-    # OpenAI renamed `system` to `developer`; templates know the first name.
-    role = "system" if role == "developer" else role
-    return {"role": role, "content": _content(value.get("content"), role, f"{place}.content")}
+    variables = dict(fields.object("chat_template_kwargs") or {})
+    if fields.raw("reasoning_effort") is not None:
+        variables.setdefault("reasoning_effort", fields.text("reasoning_effort"))
+    documents = fields.raw("documents")
+    if documents is not None and not (
+        isinstance(documents, list)
+        and len(documents) <= MAX_DOCUMENTS
+        and all(isinstance(document, dict) for document in documents)
+    ):
+        raise RequestError(
+            f"documents must be a list of at most {MAX_DOCUMENTS} objects.", param="documents"
+        )
+    return Chat(
+        messages=read_messages(fields.raw("messages")),
+        tools=tools.functions,
+        documents=documents,
+        variables=variables,
+        continue_final=continue_final,
+        add_generation_prompt=adds,
+    )
 
 
-def _content(value: Any, role: str, place: str) -> str:
-    if isinstance(value, str):
-        return value
-    if value is None and role == "assistant":
-        return ""
-    if not isinstance(value, list):
-        raise RequestError(f"{place} must be a string or a list of text parts.", param=place)
-    texts: list[str] = []
-    for part in value:
-        text = part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
-        if not isinstance(text, str):
-            raise RequestError(f"{place}: only text parts are supported.", param=place)
-        texts.append(text)
-    return "".join(texts)
+def _chat_logprobs(fields: Fields) -> int | None:
+    top = fields.integer("top_logprobs", 0, MAX_LOGPROBS)
+    if fields.flag("logprobs"):
+        return top or 0
+    if top:
+        raise RequestError("top_logprobs needs logprobs to be true.", param="top_logprobs")
+    return None
 
 
 def _prompts(value: Any) -> list[str] | list[list[int]]:
     """A text, a list of texts, a list of token ids, or a list of such lists."""
     many = value if isinstance(value, list) else [value]
-    if many and all(_is_id(item) for item in many):
+    if many and all(is_id(item) for item in many):
         many = [many]
     if not many or len(many) > MAX_PROMPTS:
         raise RequestError(f"prompt takes 1 to {MAX_PROMPTS} texts.", param="prompt")
     if all(isinstance(item, str) for item in many):
         return many
-    if all(isinstance(item, list) and item and all(map(_is_id, item)) for item in many):
+    if all(isinstance(item, list) and item and all(map(is_id, item)) for item in many):
         return many
     raise RequestError(
         "prompt must be a string, a list of strings, or lists of token ids.", param="prompt"
     )
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
