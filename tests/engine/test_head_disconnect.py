@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import aiohttp
+import pytest
 
 from tests.engine.head_world import ASK, MODEL, HeadWorld, head_world, read_events, until
 
@@ -40,16 +41,19 @@ async def check(world: HeadWorld, body: dict[str, Any]) -> None:
     assert world.engine.scheduler.pool.used == 0
 
 
+@pytest.mark.hazard("disconnect")
 async def test_leaving_a_stream() -> None:
     async with head_world() as world:
         await check(world, {"stream": True, "max_tokens": 500})
 
 
+@pytest.mark.hazard("disconnect")
 async def test_leaving_before_a_whole_answer() -> None:
     async with head_world() as world:
         await check(world, {"stream": False, "max_tokens": 500})
 
 
+@pytest.mark.hazard("disconnect-session")
 async def test_leaving_while_queued() -> None:
     async with head_world(max_batch_size=1, token_budget=64) as world:
         await world.ranks[0].allow(2)
@@ -64,6 +68,7 @@ async def test_leaving_while_queued() -> None:
     assert status == 200
 
 
+@pytest.mark.hazard("disconnect-session")
 async def test_a_burst_of_leaving_clients_leaves_nothing_behind() -> None:
     async with head_world(max_batch_size=4, token_budget=64) as world:
         tasks = [asyncio.create_task(world.stream(max_tokens=2000)) for _ in range(20)]

@@ -1,5 +1,7 @@
 """Prompts with the same beginning share its blocks; nothing else is ever shared."""
 
+import pytest
+
 from engine.config import EngineConfig
 from engine.core.prefix import namespace
 from engine.core.request import Request
@@ -47,12 +49,14 @@ def test_only_full_blocks_are_shared() -> None:
     assert other.emitted == answer(other.prompt, 5)
 
 
+@pytest.mark.hazard("cache-namespace")
 def test_tenants_never_share() -> None:
     scheduler, mirror = world()
     serve(scheduler, mirror, ask("a", PROMPT, salt="one"))
     assert serve(scheduler, mirror, ask("b", PROMPT, salt="two")).cached_tokens == 0
 
 
+@pytest.mark.hazard("cache-namespace")
 def test_namespaces_cannot_be_forged_by_moving_a_letter() -> None:
     assert namespace("ab", "c") != namespace("a", "bc")
 

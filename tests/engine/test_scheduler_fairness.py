@@ -54,6 +54,7 @@ def test_a_short_prompt_does_not_wait_for_a_long_one_to_be_read() -> None:
     assert set(sizes[:-1]) == {64}, "no budget was wasted"
 
 
+@pytest.mark.hazard("blocked-head")
 def test_small_requests_pass_one_that_lacks_memory_but_not_for_ever() -> None:
     scheduler = make(blocks=12, max_batch_size=2, token_budget=256)
     mirror = RankMirror()
@@ -127,6 +128,7 @@ def test_stop_tokens_wait_for_min_tokens() -> None:
     assert (request.emitted, request.finish) == ([5, 5, 5], "stop")
 
 
+@pytest.mark.hazard("preemption-tokens")
 def test_the_newest_gives_up_its_blocks_and_still_answers_the_same() -> None:
     scheduler = make(blocks=8, max_batch_size=4, token_budget=64)
     mirror = RankMirror()
