@@ -84,7 +84,6 @@ _MODELS: dict[str, tuple[str, dict[str, Any]]] = {
             "sliding_window": 24,
             "query_pre_attn_scalar": 24,
             "final_logit_softcapping": 30.0,
-            "attn_logit_softcapping": 50.0,
             "tie_word_embeddings": True,
             "layer_types": ["sliding_attention", "full_attention"] * 2,
             "rope_parameters": _GEMMA_ROPE,

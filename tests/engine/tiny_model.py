@@ -50,7 +50,7 @@ def write_tiny_model(
     _write_shape(writer, layers)
     if rope_scaling is not None:
         writer.add_string(f"{architecture}.rope.scaling.type", rope_scaling)
-    _write_tokenizer(writer, tokens)
+    write_tokenizer_metadata(writer)
     shapes = tensor_shapes(len(tokens) + PADDING, layers, tied)
     if extra is not None:
         shapes[extra] = (HIDDEN,)
@@ -127,7 +127,8 @@ def _write_shape(writer: gguf.GGUFWriter, layers: int) -> None:
     writer.add_layer_norm_rms_eps(1e-5)
 
 
-def _write_tokenizer(writer: gguf.GGUFWriter, tokens: list[str]) -> None:
+def write_tokenizer_metadata(writer: gguf.GGUFWriter) -> None:
+    tokens = vocabulary()
     control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")

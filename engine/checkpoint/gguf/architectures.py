@@ -62,7 +62,7 @@ def _gemma3(told: Declaration, config: ModelConfig) -> ModelConfig:
         qk_norm=True,
         post_norms=True,
         embedding_scale=config.hidden_size**0.5,
-        attention_scale=scale,
+        attention_scale=config.attention_scale or scale,
         sliding_layers=_sliding(told, config, _GEMMA_PATTERN),
         local_rope=local_rope(told.declared, told.prefix, config.rope),
     )
