@@ -29,7 +29,7 @@ def bundled_model_path() -> Path:
 
 
 def import_model(path: str | Path, name: str | None = None, title: str = "") -> Model:
-    """Check a GGUF file and add it, or answer the row that it has already.
+    """Check a GGUF file or a Hugging Face folder and add it, or answer the row that it has already.
 
     Raises ImportRefused with what is wrong and where; nothing is left behind then.
     """
@@ -61,7 +61,7 @@ def _add(checkpoint: Checkpoint, revision: str, name: str, title: str) -> Model:
         name=name,
         title=title or checkpoint.name,
         path=str(checkpoint.path),
-        format="gguf",
+        format=checkpoint.format,
         quantization=checkpoint.quantization,
         revision=revision,
         size_bytes=checkpoint.size_bytes,

@@ -6,9 +6,9 @@ from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard import catalogue
+from dashboard import catalogue, demo
 from dashboard.errors import ImportRefused
 from dashboard.forms.models import ImportForm
 from dashboard.models import Model
@@ -38,6 +38,18 @@ def _import(request: HttpRequest) -> HttpResponse:
     return redirect("model-detail", model.name)
 
 
+@operator_required
+@require_POST
+def add_experts_demo(request: HttpRequest) -> HttpResponse:
+    try:
+        model = demo.add_experts_demo()
+    except ImportRefused as refused:
+        messages.error(request, str(refused))
+        return redirect("models")
+    messages.success(request, _("%(model)s is in the catalogue.") % {"model": model.name})
+    return redirect("model-detail", model.name)
+
+
 @login_required
 def model_detail(request: HttpRequest, name: str) -> HttpResponse:
     model = get_object_or_404(Model, name=name)
@@ -60,6 +72,7 @@ def _page(request: HttpRequest, form: ImportForm) -> HttpResponse:
         {
             "models": Model.objects.annotate(uses=Count("deployments")),
             "form": form,
+            "demo_offered": demo.is_offered(),
             "may_operate": may_operate(request),
         },
         status=422 if form.errors else 200,

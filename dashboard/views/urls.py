@@ -13,6 +13,7 @@ urlpatterns = [
     path("sign-out/", sign_out, name="sign-out"),
     path("language/", set_language, name="set_language"),
     path("models/", models.models, name="models"),
+    path("models/demo/experts/", models.add_experts_demo, name="experts-demo"),
     path("models/<slug:name>/", models.model_detail, name="model-detail"),
     path("nodes/", nodes.nodes, name="nodes"),
     path("nodes/<slug:name>/token/", nodes.node_token, name="node-token"),

@@ -1,5 +1,6 @@
 """What a person sees, in headless Chromium against the real product."""
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -148,6 +149,47 @@ def test_stop_keeps_what_was_written(page: Page) -> None:
     kept = answer(page).inner_text()
     page.reload()
     expect(answer(page)).to_have_text(kept, use_inner_text=True)
+
+
+def test_an_answer_keeps_to_the_schema_that_was_asked_for(page: Page) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 20}, "old": {"type": "boolean"}},
+        "required": ["city", "old"],
+        "additionalProperties": False,
+    }
+    page.goto("/chat/")
+    page.locator("#parameters-toggle").click()
+    page.locator("#parameters .more > summary").click()
+    page.locator("#answer_form").select_option("json_schema")
+    page.locator("#answer_shape").fill(json.dumps(schema))
+    page.locator("#parameters-toggle").click()
+    page.locator("#text").fill("Name a city.")
+    page.locator("#send").click()
+    expect(page.locator(".turn-answer").last).to_have_attribute("data-status", "done")
+    said = json.loads(answer(page).inner_text())
+    assert set(said) == {"city", "old"}
+    assert isinstance(said["old"], bool)
+
+
+def test_the_experts_demo_is_made_deployed_in_small_numbers_and_answers(page: Page) -> None:
+    page.goto("/models/")
+    page.get_by_role("button", name="Mixture-of-experts demo").click()
+    page.get_by_role("button", name="Make it").click()
+    expect(page.get_by_text("2 of 4 for each token")).to_be_visible()
+    page.get_by_role("link", name="Deploy this model").click()
+    page.locator("#id_name").fill("experts")
+    page.locator("#id_tp").fill("2")
+    page.locator("#id_kv_dtype").select_option("int8")
+    page.get_by_role("button", name="Create and deploy").click()
+    expect(page.locator('#job [data-status="done"]').first).to_be_visible()
+    expect(page.locator('#status [data-status="ready"]').first).to_be_visible(timeout=3 * PATIENCE)
+    page.goto("/chat/")
+    page.locator("#route").select_option("experts")
+    page.locator("#text").fill("What is the capital of France?")
+    page.locator("#send").click()
+    expect(answer(page)).to_contain_text("Paris")
+    page.locator("#stop").click()
 
 
 def test_the_charts_move(page: Page) -> None:
