@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.protocol.steps import TokenLogprobs
-from engine.runner.filters import Floats, ranked
+from engine.runner.filters import Floats, largest
 
 
 def report(logits: Floats, token: int, top: int) -> TokenLogprobs:
@@ -11,12 +11,12 @@ def report(logits: Floats, token: int, top: int) -> TokenLogprobs:
 
     Float32, from the logits as they are: before bias, penalties and temperature.
     """
-    largest = logits.max()
-    total = np.exp(logits - largest).sum(dtype=np.float64)
-    normaliser = largest + np.float32(np.log(total))
+    highest = logits.max()
+    normaliser = highest + np.float32(np.log(np.exp(logits - highest).sum()))
     own = logits[token]
     before = np.count_nonzero(logits > own) + np.count_nonzero(logits[:token] == own)
-    best = ranked(logits, top) if top > 0 else np.empty(0, np.intp)
+    best = largest(logits, top) if top > 0 else np.empty(0, np.intp)
+    best = best[np.argsort(-logits[best], kind="stable")]
     values = (logits[best] - normaliser).tolist()
     return TokenLogprobs(
         token=token,

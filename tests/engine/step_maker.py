@@ -19,10 +19,17 @@ class Stream:
         self.blocks = blocks
         self.computed = 0
         self.output: list[int] = []
+        self.scored = False
+        """Whether the prompt's own tokens are to be scored."""
 
     @property
     def tokens(self) -> list[int]:
         return self.prompt + self.output
+
+    @property
+    def admit(self) -> Admit:
+        history = tuple(self.tokens) if self.sampling.needs_history else ()
+        return Admit(self.sampling, len(self.prompt), history)
 
 
 class StepMaker(ABC):
@@ -43,6 +50,13 @@ class StepMaker(ABC):
         self._next_seq += 1
         return Stream(self._next_seq, prompt, sampling, [])
 
+    def reopen(self, stream: Stream) -> Stream:
+        """The same request as a new sequence, after its blocks were taken away."""
+        self.close(stream)
+        again = self.open(stream.prompt, stream.sampling)
+        again.output = list(stream.output)
+        return again
+
     def close(self, stream: Stream) -> None:
         self._free += stream.blocks
         self._released.append(stream.seq)
@@ -61,7 +75,8 @@ class StepMaker(ABC):
             start,
             fresh,
             stream.computed == len(stream.tokens),
-            Admit(stream.sampling) if start == 0 else None,
+            stream.admit if start == 0 else None,
+            tuple(stream.prompt[start + 1 : start + 1 + count]) if stream.scored else (),
         )
 
     def make_step(self, rows: list[Row], streams: Iterable[Stream]) -> Step:

@@ -1,36 +1,33 @@
 """A drawn token follows the request's settings, its seed and its position, and nothing else."""
 
+import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from engine.protocol.steps import Sampling
+from engine.runner.filters import keep, largest, top_p
 from engine.runner.noise import uniform
-from engine.runner.sampler import keep_top_k, keep_top_p, sample
-
-VOCAB = 600
-
-
-def logits_of(seed: int, rows: int = 1) -> Tensor:
-    return torch.randn(rows, VOCAB, generator=torch.Generator().manual_seed(seed)) * 3
-
+from tests.engine.drawing import VOCAB, draw, logits_of, tokens
 
 samplings = st.builds(
     Sampling,
-    temperature=st.sampled_from([0.0, 1e-6, 0.3, 1.0, 5.0]),
-    top_p=st.sampled_from([0.0, 1e-9, 0.1, 0.5, 0.95, 1.0]),
+    temperature=st.sampled_from([0.0, 1e-9, 1e-4, 0.3, 1.0, 5.0, 1e9]),
+    top_p=st.sampled_from([0.0, 1e-9, 0.1, 0.5, 0.95, 0.99999, 1.0]),
     top_k=st.sampled_from([0, 1, 2, 40, VOCAB, VOCAB + 9]),
+    min_p=st.sampled_from([0.0, 1e-9, 0.05, 0.9, 1.0]),
+    logit_bias=st.sampled_from([{}, {3: 50.0}, {3: float("-inf"), 4: -100.0}]),
     seed=st.integers(0, 2**63 - 1),
 )
 
 
+@pytest.mark.hazard("top-k-top-p")
 @settings(deadline=None)
 @given(st.integers(0, 1000), samplings, st.integers(0, 8192))
 def test_any_settings_draw_one_known_token(seed: int, setting: Sampling, position: int) -> None:
-    draws = sample(logits_of(seed), [setting], [position], token_count=VOCAB - 50)
-    assert draws.finite == [True]
-    assert 0 <= draws.tokens[0] < VOCAB - 50
+    (token,) = tokens(draw(logits_of(seed), [setting], [position], VOCAB - 50))
+    assert 0 <= token < VOCAB - 50
 
 
 @settings(deadline=None, max_examples=30)
@@ -38,63 +35,85 @@ def test_any_settings_draw_one_known_token(seed: int, setting: Sampling, positio
 def test_a_row_draws_the_same_token_alone_and_in_a_batch(seed: int, rows: list[Sampling]) -> None:
     logits = logits_of(seed, len(rows))
     positions = list(range(len(rows)))
-    together = sample(logits, rows, positions, VOCAB).tokens
+    together = tokens(draw(logits, rows, positions))
     for index, setting in enumerate(rows):
-        alone = sample(logits[index : index + 1], [setting], [positions[index]], VOCAB)
-        assert alone.tokens == [together[index]]
+        alone = draw(logits[index : index + 1], [setting], [positions[index]])
+        assert tokens(alone) == [together[index]]
 
 
+@pytest.mark.hazard("top-k-top-p")
+@settings(deadline=None)
 @given(st.integers(0, 1000), st.integers(0, 2**63 - 1))
 def test_temperature_zero_and_top_k_one_are_greedy(seed: int, noise_seed: int) -> None:
     logits = logits_of(seed)
     best = int(logits.argmax())
     settings_list = [
         Sampling(temperature=0.0, seed=noise_seed),
+        Sampling(temperature=1e-30, seed=noise_seed),
         Sampling(temperature=2.0, top_k=1, seed=noise_seed),
         Sampling(temperature=2.0, top_p=0.0, seed=noise_seed),
+        Sampling(temperature=2.0, min_p=1.0, seed=noise_seed),
     ]
     for setting in settings_list:
-        assert sample(logits, [setting], [3], VOCAB).tokens == [best]
+        assert tokens(draw(logits, [setting], [3])) == [best]
 
 
+@pytest.mark.hazard("padded-vocabulary")
 def test_padded_ids_are_never_drawn_even_when_they_are_largest() -> None:
     logits = torch.zeros(1, VOCAB)
     logits[0, VOCAB - 1] = 100.0
     for setting in (Sampling(temperature=0.0), Sampling(temperature=1.0, seed=5)):
-        assert sample(logits, [setting], [1], VOCAB - 1).tokens[0] < VOCAB - 1
+        assert tokens(draw(logits, [setting], [1], VOCAB - 1))[0] < VOCAB - 1
 
 
+@pytest.mark.hazard("top-k-top-p")
 def test_ties_keep_the_lower_ids() -> None:
-    weights = torch.tensor([1.0, 3.0, 3.0, 3.0, 0.5]).double()
-    assert keep_top_k(weights, 2).nonzero().squeeze(1).tolist() == [1, 2]
-    assert keep_top_p(weights, 0.5).nonzero().squeeze(1).tolist() == [1, 2]
+    weights = np.array([0.2, 1.0, 1.0, 1.0, 0.1], np.float32)
+    assert largest(weights, 2).tolist() == [1, 2]
+    assert top_p(weights, 0.5).tolist() == [1, 2]
+    assert keep(weights, Sampling(top_k=3, top_p=0.5)) is not None
+    level = torch.zeros(1, VOCAB)
+    assert tokens(draw(level, [Sampling(temperature=0.0)], [1])) == [0]
+    for seed in range(20):
+        assert tokens(draw(level, [Sampling(top_k=2, top_p=0.4, seed=seed)], [1])) == [0]
 
 
-@given(st.integers(0, 500), st.floats(0.01, 0.999))
-def test_top_p_keeps_the_fewest_tokens_that_reach_p(seed: int, p: float) -> None:
-    weights = logits_of(seed)[0].double().softmax(0)
-    kept = keep_top_p(weights, p)
-    chosen = kept[kept > 0]
-    assert float(chosen.sum()) >= p - 1e-12
-    assert float(chosen.sum() - chosen.min()) < p
-    assert float(chosen.min()) >= float(weights[kept == 0].max())
-
-
+@pytest.mark.hazard("not-a-number")
 def test_non_finite_logits_fail_their_row_alone() -> None:
-    logits = logits_of(1, 3)
-    clean = sample(logits, [Sampling(seed=4)] * 3, [7, 7, 7], VOCAB)
-    logits[1, 17] = float("nan")
-    draws = sample(logits, [Sampling(seed=4)] * 3, [7, 7, 7], VOCAB)
-    assert draws.finite == [True, False, True]
-    assert (draws.tokens[0], draws.tokens[2]) == (clean.tokens[0], clean.tokens[2])
+    logits = logits_of(1, 4)
+    clean = draw(logits, [Sampling(seed=4)] * 4, [7] * 4)
+    for bad in (float("nan"), float("inf"), float("-inf")):
+        broken = logits.clone()
+        broken[1, 17] = bad
+        draws = draw(broken, [Sampling(seed=4)] * 4, [7] * 4)
+        assert [one.failed for one in draws] == [False, True, False, False]
+        assert draws[0] == clean[0]
+        assert draws[2:] == clean[2:]
 
 
-def test_draws_follow_the_distribution() -> None:
-    logits = torch.tensor([[2.0, 1.0, 0.0]])
-    settings_list = [Sampling(seed=seed) for seed in range(4000)]
-    drawn = sample(logits.expand(4000, 3), settings_list, [11] * 4000, 3).tokens
-    shares = torch.bincount(torch.tensor(drawn), minlength=3) / 4000
-    assert torch.allclose(shares, logits[0].softmax(0), atol=0.03)
+def test_a_bias_moves_its_token_alone() -> None:
+    logits = logits_of(2)
+    best = int(logits.argmax())
+    banned = Sampling(temperature=0.0, logit_bias={best: float("-inf")})
+    second = int(logits[0].topk(2).indices[1])
+    assert tokens(draw(logits, [banned], [1])) == [second]
+    wanted = Sampling(temperature=1.0, logit_bias={9: 100.0})
+    assert tokens(draw(logits, [wanted], [1])) == [9]
+
+
+def test_a_row_without_any_allowed_token_fails_alone_and_says_so() -> None:
+    nothing = Sampling(logit_bias={token: float("-inf") for token in range(VOCAB)})
+    draws = draw(logits_of(3, 2), [nothing, Sampling(seed=1)], [1, 1])
+    assert draws[0].failed
+    assert draws[0].reason == "Every token is forbidden here."
+    assert not draws[1].failed
+
+
+def test_no_answer_ends_before_min_tokens() -> None:
+    logits = torch.zeros(1, VOCAB)
+    logits[0, 7] = logits[0, 8] = 50.0
+    setting = Sampling(temperature=0.0, stop_tokens=(7, 8), min_tokens=2)
+    assert tokens(draw(logits, [setting], [0])) == [0]
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**20))
