@@ -13,6 +13,10 @@ from engine.errors import gettext_noop as _
 from engine.text.alphabet import metaspace_bytes, spelled_bytes
 from engine.text.vocabulary import USER_DEFINED
 
+_PANIC = "PanicException"
+"""What a Rust library raises when it breaks: no Exception, and nowhere to import from."""
+_TRIAL = "Some rules fail only when used: 12 \n\t 你好"
+
 
 class _Decoder(msgspec.Struct):
     """One step from tokens to text, or a sequence of them."""
@@ -32,11 +36,18 @@ class _Model(msgspec.Struct):
     type: Literal["BPE"] = "BPE"
 
 
+class _Added(msgspec.Struct):
+    id: int
+    content: str
+    special: bool = False
+
+
 class _Outline(msgspec.Struct):
     """What the engine itself has to know of the file."""
 
     model: _Model
     decoder: _Decoder
+    added_tokens: list[_Added] = []
 
 
 class JsonVocabulary:
@@ -44,7 +55,9 @@ class JsonVocabulary:
 
     def __init__(self, metadata: TokenizerMetadata) -> None:
         text = metadata.tokenizer_json or ""
-        steps = {step.type: step for step in _outline(text).decoder.steps()}
+        outline = _outline(text)
+        _check_added(outline.added_tokens, len(metadata.tokens))
+        steps = {step.type: step for step in outline.decoder.steps()}
         self._metadata = metadata
         self._byte_level = "ByteLevel" in steps
         self._byte_fallback = "ByteFallback" in steps
@@ -57,7 +70,7 @@ class JsonVocabulary:
         self.leading_space = "Strip" in steps or (
             metaspace is not None and metaspace.prepend_scheme != "never"
         )
-        self._tokenizer = _load(text, len(metadata.tokens))
+        self._tokenizer = _load(text)
         # Known only to this process, so nobody can write it.
         self._before = f"\uf8ff{secrets.token_hex(16)}"
         self._tokenizer.add_tokens([AddedToken(self._before, normalized=False)])
@@ -89,22 +102,31 @@ def _outline(text: str) -> _Outline:
         ) from error
 
 
-def _load(text: str, size: int) -> Tokenizer:
+def _check_added(tokens: list[_Added], size: int) -> None:
+    """A special one without a row in the embedding is never written; any other could be."""
+    for token in tokens:
+        if token.id >= size and not token.special:
+            raise CheckpointError(
+                _("tokenizer.json adds %(token)r as %(id)s, but the model has only %(size)s rows."),
+                token=token.content[:60],
+                id=token.id,
+                size=size,
+            )
+
+
+def _load(text: str) -> Tokenizer:
     """The library's tokenizer, without anything that would cut, pad or vary what it encodes."""
     try:
         tokenizer = Tokenizer.from_str(text)
-    except Exception as error:  # the library raises nothing narrower
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.model.dropout = None
+        tokenizer.encode_special_tokens = True
+        tokenizer.encode(_TRIAL, add_special_tokens=False)
+    except BaseException as error:  # the library raises nothing narrower than Exception
+        if not isinstance(error, Exception) and type(error).__name__ != _PANIC:
+            raise
         raise CheckpointError(
             _("tokenizer.json cannot be used: %(error)s."), error=str(error)
         ) from error
-    if tokenizer.get_vocab_size() > size:
-        raise CheckpointError(
-            _("tokenizer.json has %(count)s tokens, but only %(size)s have an id."),
-            count=tokenizer.get_vocab_size(),
-            size=size,
-        )
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    tokenizer.model.dropout = None
-    tokenizer.encode_special_tokens = True
     return tokenizer

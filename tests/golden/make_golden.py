@@ -1,8 +1,9 @@
-"""Writes greedy_fp32.json: what `transformers` answers with the bundled model's own weights.
+"""Writes the answers that `transformers` gives with real models' own weights.
 
-Run by hand when the prompts or the model change:
+Run by hand when the prompts or the models change:
 
-    python -m tests.golden.make_golden
+    python -m tests.golden.make_golden smollm2   # the bundled model: greedy_fp32.json
+    python -m tests.golden.make_golden gemma3    # Gemma-3-270M: gemma3_270m_fp32.json
 
 The oracle reads the same GGUF through transformers' own loader and dequantiser, so it shares no
 code with the engine. Sums in another order differ in the last bits, so a token whose two best
@@ -12,19 +13,23 @@ for variety first and replaced only when they had such a tie.
 """
 
 import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoTokenizer, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from engine.bundled import bundled_model
+from tests.engine.gemma import assemble_gemma
 
-OUTPUT = Path(__file__).with_name("greedy_fp32.json")
-TOKENS = 64
+FOLDER = Path(__file__).parent
 MIN_MARGIN = 1e-3
 """Smallest gap between the two best logits that a summation order cannot close."""
+TEXT = FOLDER.parent / "data" / "public_domain.txt"
 
 PROMPTS = [
     "What is the capital of France?",
@@ -54,35 +59,76 @@ PROMPTS = [
     "Explain what an operating system does.",
     "Describe the taste of a lemon.",
 ]
-WANTED = 20
+CONTINUED = [
+    "The capital of France is",
+    'def fibonacci(n):\n    """Return the n-th Fibonacci number."""\n',
+    "水是生命之源，",
+    "Once upon a time, in a village by the sea, there lived an old",
+    "1, 2, 3, 4, 5, 6,",
+    TEXT.read_text()[:3400],
+]
+"""For a model that only continues; the last is longer than Gemma's sliding window."""
 
 
 def main() -> None:
+    makers: dict[str, Callable[[], None]] = {"smollm2": make_smollm2, "gemma3": make_gemma3}
+    makers[sys.argv[1]]()
+
+
+def make_smollm2() -> None:
     path = bundled_model()
     tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-    model = load_model(path)
-    entries: list[dict[str, object]] = []
-    for prompt in PROMPTS:
+
+    def chat(prompt: str) -> list[int]:
         messages = [{"role": "user", "content": prompt}]
         text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-        tokens, margin = continue_greedily(model, ids)
+        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    prompts = ((prompt, chat(prompt)) for prompt in PROMPTS)
+    record(path, prompts, FOLDER / "greedy_fp32.json", tokens=64, wanted=20)
+
+
+def make_gemma3() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = assemble_gemma(Path(folder))
+        tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+        bos = tokenizer.bos_token_id
+        prompts = [
+            (prompt, [bos, *tokenizer(prompt, add_special_tokens=False)["input_ids"]])
+            for prompt in CONTINUED
+        ]
+        record(path, prompts, FOLDER / "gemma3_270m_fp32.json", tokens=48, wanted=len(prompts))
+
+
+def record(
+    path: Path,
+    prompts: Iterable[tuple[str, list[int]]],
+    output: Path,
+    *,
+    tokens: int,
+    wanted: int,
+) -> None:
+    model = load_model(path)
+    entries: list[dict[str, object]] = []
+    for prompt, ids in prompts:
+        answer, margin = continue_greedily(model, ids, tokens)
         verdict = "kept" if margin >= MIN_MARGIN else "near tie, left out"
-        print(f"{margin:.5f} {verdict}: {prompt}")
-        if margin >= MIN_MARGIN and len(entries) < WANTED:
+        print(f"{margin:.5f} {verdict}: {prompt[:60]}")
+        if margin >= MIN_MARGIN and len(entries) < wanted:
             entries.append(
-                {"prompt": prompt, "ids": ids, "tokens": tokens, "min_margin": round(margin, 6)}
+                {"prompt": prompt, "ids": ids, "tokens": answer, "min_margin": round(margin, 6)}
             )
-    if len(entries) < WANTED:
+    if len(entries) < wanted:
         raise SystemExit(f"Only {len(entries)} prompts are free of near ties; add some.")
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
-    OUTPUT.write_text(f"[\n{lines}\n]\n")
+    output.write_text(f"[\n{lines}\n]\n")
 
 
 def load_model(path: Path) -> Any:
     """Built by hand because `from_pretrained` wants one more package for GGUF files."""
     config = AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
-    model: Any = LlamaForCausalLM(config)
+    build: Any = AutoModelForCausalLM.from_config
+    model: Any = build(config)
     model.eval()
     read: Any = load_gguf_checkpoint
     tensors = read(str(path), return_tensors=True, model_to_load=model)["tensors"]
@@ -94,13 +140,13 @@ def load_model(path: Path) -> Any:
 
 
 @torch.inference_mode()
-def continue_greedily(model: Any, ids: list[int]) -> tuple[list[int], float]:
-    """TOKENS greedy tokens, running on through end-of-text, and the smallest top-2 margin."""
+def continue_greedily(model: Any, ids: list[int], count: int) -> tuple[list[int], float]:
+    """`count` greedy tokens, running on through end-of-text, and the smallest top-2 margin."""
     tokens: list[int] = []
     margin = float("inf")
     cache = None
     fed = torch.tensor([ids])
-    for _ in range(TOKENS):
+    for _ in range(count):
         output = model(input_ids=fed, past_key_values=cache, use_cache=True)
         cache = output.past_key_values
         best = output.logits[0, -1].topk(2)
