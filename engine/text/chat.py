@@ -115,7 +115,10 @@ class ChatEncoder:
         ids: list[int] = []
         for piece in filter(None, self._tokenizer.split_control(text)):
             control = self._tokenizer.control.get(piece)
-            ids += self._tokenizer.encode(mark.remove(piece)) if control is None else [control]
+            if control is not None:
+                ids.append(control)
+            else:
+                ids += self._tokenizer.encode(mark.remove(piece), first=not ids)
         return ids
 
     def _text_of(self, token: int | None) -> str:
