@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from engine.checkpoint import Checkpoint
 from engine.config import EngineConfig, ParallelPlan
 from engine.errors import EngineError, Said
 from engine.head.api.app import build_app
@@ -19,7 +20,7 @@ from engine.head.front import HttpFront
 from engine.protocol.launch import Address, ProcessSpec
 from engine.protocol.stats import EngineStats
 from engine.text.detokenizer import Detokenizer
-from tests.engine.bundled import bundled_checkpoint, bundled_tokenizer
+from tests.engine.bundled import bundled_checkpoint
 from tests.engine.fake_rank import SCRIPT, FakeRank, Speaker
 
 TOKEN = "launch-token"
@@ -52,10 +53,12 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 
 class HeadWorld:
-    def __init__(self, spec: ProcessSpec, deadlines: Deadlines, script: str) -> None:
-        self.engine = HeadEngine(spec, bundled_checkpoint(), deadlines)
+    def __init__(
+        self, spec: ProcessSpec, deadlines: Deadlines, script: str, checkpoint: Checkpoint
+    ) -> None:
+        self.engine = HeadEngine(spec, checkpoint, deadlines)
         self.front = HttpFront(build_app(self.engine), spec.http)
-        self.tokenizer = bundled_tokenizer()
+        self.tokenizer = self.engine.tokenizer
         self.speaker = Speaker(self.tokenizer.encode_trusted(script))
         self.spec = spec
         self.ranks: list[FakeRank] = []
@@ -122,6 +125,13 @@ class HeadWorld:
         assert lines.pop() == "[DONE]"
         return [json.loads(line) for line in lines]
 
+    async def rehearse(self, text: str, **body: Any) -> None:
+        """Have the ranks answer this chat with exactly this text, then end it."""
+        tokens = self.tokenizer.encode_trusted(f"{text}<|im_end|>")
+        _, probe = await self.chat(**(body | {"max_tokens": 1, "stream": False}))
+        start = probe["usage"]["prompt_tokens"] % len(tokens)
+        self.speaker.tokens = tokens[-start:] + tokens[:-start] if start else tokens
+
     async def stats(self) -> EngineStats:
         async with self.http.get("/stats") as answer:
             return msgspec.json.decode(await answer.read(), type=EngineStats)
@@ -152,9 +162,15 @@ async def head_world(
     deadlines: Deadlines | None = None,
     script: str = SCRIPT,
     ready: bool = True,
+    checkpoint: Checkpoint | None = None,
     **settings: Any,
 ) -> AsyncIterator[HeadWorld]:
-    world = HeadWorld(make_spec(plan, **settings), deadlines or Deadlines(), script)
+    world = HeadWorld(
+        make_spec(plan, **settings),
+        deadlines or Deadlines(),
+        script,
+        checkpoint or bundled_checkpoint(),
+    )
     try:
         await (world.begin_ready() if ready else world.begin())
         yield world

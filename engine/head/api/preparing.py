@@ -44,9 +44,11 @@ class Preparer:
         grammar = self._grammar(asked, prompt)
         style = self._chat.style if asked.tools.functions else None
         markers = [*(style.markers if style else ()), *self._tag_names]
-        control = self._tokenizer.control
-        shown = frozenset(control[marker] for marker in markers if marker in control)
-        return PreparedChat([prompt.ids], self._wanted(asked, grammar, shown), prompt.thinking)
+        wanted = self._wanted(asked, grammar, frozenset(self._known(markers)))
+        if style and not wanted.ignore_eos:
+            ends = wanted.stop_token_ids + self._known(style.ends)
+            wanted = msgspec.structs.replace(wanted, stop_token_ids=ends)
+        return PreparedChat([prompt.ids], wanted, prompt.thinking)
 
     def completion(self, asked: CompletionAsked) -> Prepared:
         """Raises RequestError for what this model cannot do."""
@@ -131,6 +133,11 @@ class Preparer:
         if asked.show_control:
             shown = self._controls
         return msgspec.structs.replace(wanted, grammar=grammar, shown=shown)
+
+    def _known(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Those that are control tokens of this model."""
+        control = self._tokenizer.control
+        return tuple(control[name] for name in names if name in control)
 
     def _encoded(self, prompt: str | list[int], *, add_bos: bool) -> list[int]:
         tokenizer = self._tokenizer

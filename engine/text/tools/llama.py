@@ -42,6 +42,7 @@ class Llama(ToolStyle):
     name = "llama"
     signs = (TAG, "Environment: ipython")
     markers = (TAG,)
+    ends = ("<|eom_id|>",)
     marked = False
 
     def parser(self) -> CallParser:

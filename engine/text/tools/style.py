@@ -35,6 +35,8 @@ class ToolStyle(ABC):
     """A template that holds one of these writes calls in this style."""
     markers: tuple[str, ...]
     """Control tokens that must reach the parser."""
+    ends: tuple[str, ...] = ()
+    """Control tokens that end an answer which calls."""
     marked = True
     """Whether a call begins with the first of `markers`, and not just anyhow."""
     arguments_as_text = False
