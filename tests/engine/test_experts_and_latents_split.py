@@ -25,8 +25,7 @@ def continued(model: torch.nn.Module, prompt: list[int]) -> list[int]:
 
 @pytest.mark.parametrize("architecture", ["mixtral", "deepseek_v3"])
 def test_two_ranks_answer_as_transformers_does(architecture: str, tmp_path: Path) -> None:
-    wide = {"moe_intermediate_size": 64} if architecture == "deepseek_v3" else {}
-    model = write_hf_model(tmp_path / "model", architecture, **wide)
+    model = write_hf_model(tmp_path / "model", architecture, moe_intermediate_size=64)
     expected = [continued(model, prompt) for prompt in PROMPTS]
     config = EngineConfig(plan=ParallelPlan(tp=2), kv_cache_tokens=512, token_budget=32)
     with RankFleet(tmp_path / "model", config, tmp_path) as fleet:
