@@ -29,7 +29,7 @@ def load_alone(path: Path, config: EngineConfig) -> Decoder:
 class LocalRunner(StepMaker):
     def __init__(self, path: Path, config: EngineConfig) -> None:
         super().__init__(config)
-        checkpoint = open_checkpoint(path)
+        checkpoint = self.checkpoint = open_checkpoint(path)
         self.decoder = load_alone(path, config)
         self.runner = Runner(
             checkpoint.config,
