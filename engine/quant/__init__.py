@@ -1,6 +1,8 @@
 """Weight and activation quantisation."""
 
+from engine.quant.int4 import quantize_groups
 from engine.quant.int8 import LIMIT, quantize_rows
+from engine.quant.microscaling import MX_BLOCK, microscale
 from engine.quant.rotation import Rotation
 
-__all__ = ["LIMIT", "Rotation", "quantize_rows"]
+__all__ = ["LIMIT", "MX_BLOCK", "Rotation", "microscale", "quantize_groups", "quantize_rows"]

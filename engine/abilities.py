@@ -1,0 +1,39 @@
+"""Which number types a processor can work with, from its instruction sets. Pure, no torch.
+
+Whoever plans knows a node's instruction sets from its inventory; a rank asks its own processor.
+"""
+
+from collections.abc import Collection
+
+from engine.config import DTYPES, Dtype, EngineConfig
+from engine.errors import ConfigError
+from engine.errors import gettext_noop as _
+
+FAST_INT8 = frozenset({"avx512_vnni", "amx_int8"})
+"""Any of these multiplies int8 in hardware."""
+FAST_BF16 = frozenset({"avx512_bf16", "amx_bf16"})
+FP8 = frozenset({"amx_fp8"})
+INSTRUCTION_SETS = FAST_INT8 | FAST_BF16 | FP8
+
+NEEDS: dict[Dtype, frozenset[str]] = {"fp8": FP8}
+"""Weights that need one of some instruction sets; the others work everywhere. Keys and values are
+stored, not multiplied, so every processor has all of their types."""
+
+
+def possible_dtypes(instruction_sets: Collection[str]) -> tuple[Dtype, ...]:
+    """Weight types of a processor with these instruction sets (names as in /proc/cpuinfo)."""
+    return tuple(
+        dtype for dtype in DTYPES if dtype not in NEEDS or NEEDS[dtype] & set(instruction_sets)
+    )
+
+
+def check_abilities(config: EngineConfig, instruction_sets: Collection[str]) -> None:
+    """Raise ConfigError when a processor with these instruction sets lacks what `config` needs."""
+    possible = possible_dtypes(instruction_sets)
+    if config.dtype not in possible:
+        raise ConfigError(
+            _("%(dtype)s weights need %(needs)s; this processor offers %(choices)s."),
+            dtype=config.dtype,
+            needs=", ".join(sorted(NEEDS[config.dtype])),
+            choices=", ".join(possible),
+        )
