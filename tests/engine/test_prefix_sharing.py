@@ -3,7 +3,7 @@
 import pytest
 
 from engine.config import EngineConfig
-from engine.core.prefix import namespace
+from engine.core.prefix import chain, namespace
 from engine.core.request import Request
 from engine.core.scheduler import Scheduler
 from tests.engine.mirror import RankMirror, answer
@@ -69,3 +69,10 @@ def test_cached_blocks_are_given_up_under_pressure_oldest_first() -> None:
     assert scheduler.pool.cached > 0
     assert serve(scheduler, mirror, ask("c", PROMPT)).emitted == answer(PROMPT, 5)
     scheduler.audit()
+
+
+def test_hashes_that_are_known_need_not_be_made_again() -> None:
+    root = namespace("m", "r1")
+    whole = chain(root, PROMPT, 3)
+    assert chain(root, PROMPT, 3, whole[:1]) == whole
+    assert len(set(whole)) == 3

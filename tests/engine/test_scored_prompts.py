@@ -25,6 +25,13 @@ def ask(name: str = "r", answer: int = 3, prompt: list[int] = PROMPT) -> Request
     )
 
 
+def advance(scheduler: Scheduler, mirror: RankMirror) -> Step:
+    step = scheduler.schedule(0.0)
+    assert step is not None
+    scheduler.apply(mirror.run(step), 0.0)
+    return step
+
+
 def serve(scheduler: Scheduler, mirror: RankMirror) -> list[Step]:
     steps: list[Step] = []
     while (step := scheduler.schedule(0.0)) is not None:
@@ -54,16 +61,23 @@ def test_a_cached_prompt_is_computed_again_to_be_scored() -> None:
 
 
 def test_a_prompt_that_loses_its_blocks_halfway_is_scored_once() -> None:
-    config = EngineConfig(kv_cache_tokens=8 * 16, max_batch_size=2, token_budget=16)
+    """Part of it is scored when a better request needs the blocks."""
+    config = EngineConfig(kv_cache_tokens=6 * 16, max_batch_size=2, token_budget=4)
     scheduler, mirror = Scheduler(config, 512), RankMirror()
-    first = Request(id="first", prompt=[1] * 14, max_tokens=60, priority=-1)
-    scheduler.add(first)
-    scheduler.add(ask("scored", answer=40, prompt=PROMPT[:60]))
-    scored = ask("again", answer=2, prompt=PROMPT[:60])
+    better = Request(id="better", prompt=[1] * 12, max_tokens=30, priority=-1)
+    scheduler.add(better)
+    for _ in range(3):
+        advance(scheduler, mirror)
+    scored = ask(answer=2, prompt=PROMPT[:60])
     scheduler.add(scored)
-    serve(scheduler, mirror)
-    assert scheduler.counters.preemptions > 0
+    while not scored.preemptions:
+        advance(scheduler, mirror)
+    assert len(scored.prompt_logprobs) % 16, "halfway through a block"
+    steps = serve(scheduler, mirror)
     assert [report.token for report in scored.prompt_logprobs] == PROMPT[1:60]
+    targets = [len(row.targets) for step in steps for row in step.rows if row.targets]
+    assert sum(targets) < 59, "what was cached was not computed to be scored again"
+    assert better.preemptions == 0
 
 
 def test_a_prompt_may_be_scored_without_an_answer() -> None:
