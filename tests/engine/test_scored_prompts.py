@@ -62,7 +62,7 @@ def test_a_cached_prompt_is_computed_again_to_be_scored() -> None:
 
 def test_a_prompt_that_loses_its_blocks_halfway_is_scored_once() -> None:
     """Part of it is scored when a better request needs the blocks."""
-    config = EngineConfig(kv_cache_tokens=6 * 16, max_batch_size=2, token_budget=4)
+    config = EngineConfig(kv_cache_tokens=6 * 16, max_batch_size=2, token_budget=3)
     scheduler, mirror = Scheduler(config, 512), RankMirror()
     better = Request(id="better", prompt=[1] * 12, max_tokens=30, priority=-1)
     scheduler.add(better)
@@ -72,11 +72,12 @@ def test_a_prompt_that_loses_its_blocks_halfway_is_scored_once() -> None:
     scheduler.add(scored)
     while not scored.preemptions:
         advance(scheduler, mirror)
-    assert len(scored.prompt_logprobs) % 16, "halfway through a block"
+    known = len(scored.prompt_logprobs)
+    assert 32 < known < 48, "halfway through a block"
     steps = serve(scheduler, mirror)
     assert [report.token for report in scored.prompt_logprobs] == PROMPT[1:60]
-    targets = [len(row.targets) for step in steps for row in step.rows if row.targets]
-    assert sum(targets) < 59, "what was cached was not computed to be scored again"
+    targets = sum(len(row.targets) for step in steps for row in step.rows)
+    assert 59 - known < targets < 59, "the cached part was not computed again, one row overlapped"
     assert better.preemptions == 0
 
 
