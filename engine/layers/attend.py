@@ -25,19 +25,14 @@ class Attend:
     positions of it, so keys and values are never repeated."""
 
     def __init__(
-        self,
-        cache: KVCache,
-        layer: int,
-        scale: float,
-        softcap: float | None = None,
-        value_dim: int | None = None,
+        self, cache: KVCache, layer: int, scale: float, softcap: float | None = None
     ) -> None:
-        """`value_dim`: with a cache of latents, how much of each key is its value."""
+        """In a cache of latents, an entry is key and value at once."""
         self._cache = cache
         self._layer = layer
         self._scale = scale
         self._softcap = softcap
-        self._value_dim = value_dim or cache.value_dim
+        self._value_dim = cache.value_dim or cache.key_dim
 
     def __call__(self, queries: Tensor, group: AttentionGroup) -> Tensor:
         """`queries` (tokens, heads, key dim) of one group; returns (tokens, heads, value dim)."""
@@ -54,7 +49,7 @@ class Attend:
 
     def _read(self, tables: Tensor, rows: int) -> tuple[Tensor, Tensor]:
         keys, values = self._cache.read(self._layer, tables, rows)
-        return keys, keys[..., : self._value_dim] if values is None else values
+        return keys, keys if values is None else values
 
     def _at_once(self, q: Tensor, group: AttentionGroup, mask: Tensor) -> Tensor:
         keys, values = self._read(group.tables, group.rows)

@@ -31,7 +31,7 @@ def build_latent_attention(blueprint: Blueprint, layer: int) -> AttentionPart:
         output=weights.pack(weights.columns(layer, "attn_output", columns)),
         cache=blueprint.cache,
         layer=place,
-        attend=Attend(blueprint.cache, place, model.score_scale, value_dim=latent.cache_width),
+        attend=Attend(blueprint.cache, place, model.score_scale),
         group=blueprint.mesh.tp,
     )
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from engine.config import BLOCK_SIZE, EngineConfig
-from engine.core.request import Request
+from engine.core.request import Event, Request
 from engine.core.scheduler import Scheduler
 from engine.models import Decoder
 from engine.protocol.steps import Sampling
@@ -149,27 +149,28 @@ class Engine:
         self.local = LocalRunner(folder, config)
         context = self.local.checkpoint.config.context_length
         self.scheduler = Scheduler(config, context, epoch=self.local.epoch)
+        self.events: list[Event] = []
         self._count = 0
 
-    def greedy(self, prompts: Iterable[list[int]], count: int) -> list[Request]:
-        """Run all of these together to their ends."""
-        requests = [self._request(prompt, count) for prompt in prompts]
+    def greedy(self, prompts: Iterable[list[int]], count: int, top: int = 0) -> list[Request]:
+        """Run all of these together to their ends, and report each token's `top` likeliest."""
+        requests = [self._request(prompt, count, top) for prompt in prompts]
         for request in requests:
             self.scheduler.add(request)
         while self.scheduler.running or self.scheduler.waiting:
             step = self.scheduler.schedule(0.0)
             assert step is not None
-            self.scheduler.apply(self.local.run(step), 0.0)
+            self.events += self.scheduler.apply(self.local.run(step), 0.0)
         self.scheduler.audit()
         return requests
 
-    def _request(self, prompt: list[int], count: int) -> Request:
+    def _request(self, prompt: list[int], count: int, top: int) -> Request:
         self._count += 1
         return Request(
             id=str(self._count),
             prompt=prompt,
             max_tokens=count,
-            sampling=Sampling(temperature=0.0),
+            sampling=Sampling(temperature=0.0, logprobs=top or None),
         )
 
 
