@@ -1,5 +1,6 @@
 """Writes a tiny random Llama GGUF with a byte-level tokenizer: complete, and loaded in a moment."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import gguf
@@ -43,13 +44,17 @@ def write_tiny_model(
     reshape: str | None = None,
     rope_scaling: str | None = None,
     kind: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.Q8_0,
+    declare: Callable[[gguf.GGUFWriter], None] | None = None,
 ) -> Path:
-    """A model at `path`. `leave_out`, `extra` and `reshape` name a tensor to spoil."""
+    """A model at `path`. `leave_out`, `extra` and `reshape` name a tensor to spoil; `declare` may
+    add metadata."""
     tokens = vocabulary()
     writer = gguf.GGUFWriter(path, architecture)
     _write_shape(writer, layers)
     if rope_scaling is not None:
         writer.add_string(f"{architecture}.rope.scaling.type", rope_scaling)
+    if declare is not None:
+        declare(writer)
     write_tokenizer_metadata(writer)
     shapes = tensor_shapes(len(tokens) + PADDING, layers, tied)
     if extra is not None:

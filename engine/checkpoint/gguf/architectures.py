@@ -7,6 +7,7 @@ import msgspec
 from engine.checkpoint.complete import check_heads
 from engine.checkpoint.declared import Declared
 from engine.checkpoint.gguf.experts import read_experts
+from engine.checkpoint.gguf.foreign import refuse_foreign
 from engine.checkpoint.gguf.rope import local_rope, read_rope, yarn_temperature
 from engine.checkpoint.stored import Stored, TensorInfo
 from engine.checkpoint.tensors import EMBEDDING, HEAD, Layout, layer_tensor
@@ -112,6 +113,7 @@ def read_config(
             architecture=architecture,
             supported=", ".join(SUPPORTED_ARCHITECTURES),
         )
+    refuse_foreign(declared, architecture)
     told = Declaration(declared, architecture, stored, tensors)
     config = reader(told, _common(told))
     check_heads(declared.name, config)
