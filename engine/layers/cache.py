@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from engine.config import BLOCK_SIZE, KvDtype
+from engine.config import KvDtype
+from engine.layers.pages import Pages, make_pages
 
 
 class KVCache:
@@ -30,33 +31,37 @@ class KVCache:
         self.key_dim = key_dim
         self.value_dim = value_dim
         self.dtype = dtype
-        shape = (layers, num_blocks + 1, BLOCK_SIZE, kv_heads)
-        self._keys = torch.zeros(*shape, key_dim)
-        self._values = torch.zeros(*shape, value_dim) if value_dim else None
+        self._keys = make_pages(dtype, layers, num_blocks + 1, kv_heads, key_dim)
+        self._values = (
+            make_pages(dtype, layers, num_blocks + 1, kv_heads, value_dim) if value_dim else None
+        )
 
     @property
     def nbytes(self) -> int:
         return self._keys.nbytes + (0 if self._values is None else self._values.nbytes)
 
     def clear(self, blocks: list[int]) -> None:
+        """Make `blocks` zero in every layer."""
         if blocks:
             index = torch.tensor(blocks)
-            self._keys.index_fill_(1, index, 0.0)
+            self._keys.clear(index)
             if self._values is not None:
-                self._values.index_fill_(1, index, 0.0)
+                self._values.clear(index)
 
     def write(self, layer: int, slots: Tensor, keys: Tensor, values: Tensor | None) -> None:
         """Store keys and values, each (tokens, kv heads, dim), at `slots`."""
-        self._keys[layer].view(-1, self.kv_heads, self.key_dim).index_copy_(0, slots, keys)
+        self._keys.write(layer, slots, keys)
         if self._values is not None and values is not None:
-            flat = self._values[layer].view(-1, self.kv_heads, self.value_dim)
-            flat.index_copy_(0, slots, values)
+            self._values.write(layer, slots, values)
 
     def read(self, layer: int, tables: Tensor, rows: int) -> tuple[Tensor, Tensor | None]:
         """Keys and values of `rows` block tables, each float32 (rows, kv heads, tokens, dim)."""
-        keys = self._keys[layer].index_select(0, tables)
-        keys = keys.view(rows, -1, self.kv_heads, self.key_dim).transpose(1, 2)
+        keys = _by_row(self._keys, layer, tables, rows)
         if self._values is None:
             return keys, None
-        values = self._values[layer].index_select(0, tables)
-        return keys, values.view(rows, -1, self.kv_heads, self.value_dim).transpose(1, 2)
+        return keys, _by_row(self._values, layer, tables, rows)
+
+
+def _by_row(pages: Pages, layer: int, tables: Tensor, rows: int) -> Tensor:
+    blocks = pages.read(layer, tables)
+    return blocks.view(rows, -1, pages.heads, pages.dim).transpose(1, 2)

@@ -1,0 +1,124 @@
+"""One kind of entry of a paged cache (keys, values or latents), in one number type."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from engine.config import BLOCK_SIZE, KvDtype
+from engine.quant import FP8_LIMIT, quantize_rows
+
+_FP8_VALUES = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).float()
+"""What each e4m3 code means; looking it up takes a sixth of the time of torch's conversion."""
+
+
+class Pages(ABC):
+    """Entries of `heads` vectors of `dim` numbers, BLOCK_SIZE to a block. All zero at first.
+
+    What is not finite never comes back as a number: the whole vector or the element is NaN.
+    """
+
+    def __init__(self, layers: int, blocks: int, heads: int, dim: int) -> None:
+        self.heads = heads
+        self.dim = dim
+        self._layers = layers
+        self._blocks = blocks
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self._parts())
+
+    def clear(self, blocks: Tensor) -> None:
+        for part in self._parts():
+            part.index_fill_(1, blocks, 0)
+
+    @abstractmethod
+    def write(self, layer: int, slots: Tensor, entries: Tensor) -> None:
+        """Store `entries` (tokens, heads, dim) at `slots`."""
+
+    @abstractmethod
+    def read(self, layer: int, tables: Tensor) -> Tensor:
+        """Blocks in float32, (blocks, BLOCK_SIZE, heads, dim)."""
+
+    @abstractmethod
+    def _parts(self) -> tuple[Tensor, ...]:
+        """What is stored, each (layers, blocks, BLOCK_SIZE, heads, numbers)."""
+
+    def _zeros(self, numbers: int, dtype: torch.dtype) -> Tensor:
+        shape = (self._layers, self._blocks, BLOCK_SIZE, self.heads, numbers)
+        return torch.zeros(shape, dtype=dtype)
+
+
+class FloatPages(Pages):
+    """float32, or bfloat16 rounded to nearest."""
+
+    def __init__(
+        self, layers: int, blocks: int, heads: int, dim: int, dtype: torch.dtype = torch.float32
+    ) -> None:
+        super().__init__(layers, blocks, heads, dim)
+        self._data = self._zeros(dim, dtype)
+
+    def _parts(self) -> tuple[Tensor, ...]:
+        return (self._data,)
+
+    def write(self, layer: int, slots: Tensor, entries: Tensor) -> None:
+        self._data[layer].flatten(0, 1).index_copy_(0, slots, entries.to(self._data.dtype))
+
+    def read(self, layer: int, tables: Tensor) -> Tensor:
+        return self._data[layer].index_select(0, tables).float()
+
+
+class Fp8Pages(Pages):
+    """e4m3 without a scale: numbers beyond 448 become 448."""
+
+    def __init__(self, layers: int, blocks: int, heads: int, dim: int) -> None:
+        super().__init__(layers, blocks, heads, dim)
+        self._codes = self._zeros(dim, torch.uint8)
+
+    def _parts(self) -> tuple[Tensor, ...]:
+        return (self._codes,)
+
+    def write(self, layer: int, slots: Tensor, entries: Tensor) -> None:
+        # What is infinite must not become 448: infinity minus itself is NaN.
+        finite = entries.clamp(-FP8_LIMIT, FP8_LIMIT) + (entries - entries)
+        codes = finite.to(torch.float8_e4m3fn).view(torch.uint8)
+        self._codes[layer].flatten(0, 1).index_copy_(0, slots, codes)
+
+    def read(self, layer: int, tables: Tensor) -> Tensor:
+        codes = self._codes[layer].index_select(0, tables)
+        return _FP8_VALUES.index_select(0, codes.flatten().int()).view(codes.shape)
+
+
+class Int8Pages(Pages):
+    """int8 with a float32 scale for each token and head, kept beside."""
+
+    def __init__(self, layers: int, blocks: int, heads: int, dim: int) -> None:
+        super().__init__(layers, blocks, heads, dim)
+        self._codes = self._zeros(dim, torch.int8)
+        self._scales = self._zeros(1, torch.float32)
+
+    def _parts(self) -> tuple[Tensor, ...]:
+        return (self._codes, self._scales)
+
+    def write(self, layer: int, slots: Tensor, entries: Tensor) -> None:
+        codes, scales = quantize_rows(entries.reshape(-1, self.dim))
+        codes = codes.to(torch.int8).view(-1, self.heads, self.dim)
+        self._codes[layer].flatten(0, 1).index_copy_(0, slots, codes)
+        self._scales[layer].flatten(0, 1).index_copy_(0, slots, scales.view(-1, self.heads, 1))
+
+    def read(self, layer: int, tables: Tensor) -> Tensor:
+        codes = self._codes[layer].index_select(0, tables).float()
+        return codes.mul_(self._scales[layer].index_select(0, tables))
+
+
+def make_pages(dtype: KvDtype, layers: int, blocks: int, heads: int, dim: int) -> Pages:
+    """Pages of `dtype`; every processor can read all of them."""
+    match dtype:
+        case "fp32":
+            return FloatPages(layers, blocks, heads, dim)
+        case "bf16":
+            return FloatPages(layers, blocks, heads, dim, torch.bfloat16)
+        case "fp8":
+            return Fp8Pages(layers, blocks, heads, dim)
+        case "int8":
+            return Int8Pages(layers, blocks, heads, dim)
