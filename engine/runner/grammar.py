@@ -80,7 +80,7 @@ class Grammars:
         """From the beginning of an answer. Raises GrammarError."""
         matcher = self._compiled.get(grammar)
         if matcher is None:
-            matcher = LLMatcher(self._tokenizer, grammar, log_level=0, limits=LIMITS)
+            matcher = LLMatcher(self.tokenizer, grammar, log_level=0, limits=LIMITS)
             self._compiled[grammar] = matcher
             if len(self._compiled) > REMEMBERED:
                 self._compiled.popitem(last=False)
@@ -96,11 +96,14 @@ class Grammars:
         return np.array(sorted(self._vocabulary.stop_ids), np.intp)
 
     @cached_property
-    def _tokenizer(self) -> LLTokenizer:
+    def tokenizer(self) -> LLTokenizer:
         ends = sorted(self._vocabulary.stop_ids)
         if not ends:
             raise GrammarError("This model has no token that ends an answer.")
-        return LLTokenizer(_Words(self._vocabulary, ends), eos_token=ends)  # type: ignore[arg-type]
+        try:
+            return LLTokenizer(_Words(self._vocabulary, ends), eos_token=ends)  # type: ignore[arg-type]
+        except ValueError as error:
+            raise GrammarError(f"This model's tokens cannot follow a grammar: {error}") from error
 
 
 class _Words:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from llguidance import LLMatcher, LLParserLimits
-from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from engine.errors import RequestError
+from engine.text.gbnf import GbnfError, gbnf_to_lark
 
 MAX_CHARACTERS = 128 * 1024
 MAX_LINES = 1000
@@ -78,7 +78,7 @@ def compile_ebnf(text: str, *, param: str | None = "guided_grammar") -> str:
     if not _LARK.search(text):
         try:
             text = gbnf_to_lark(text)
-        except Exception as error:  # the library raises nothing narrower
+        except GbnfError as error:
             raise RequestError(f"The grammar is not valid: {error}.", param=param) from error
     return compile_lark(text, param=param)
 
