@@ -3,10 +3,11 @@
 import pytest
 
 from engine.errors import CheckpointError, RequestError
-from engine.text.chat import ChatEncoder
+from engine.text.chat import Chat, ChatEncoder
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import TextTokenizer
-from tests.engine.bundled import bundled_tokenizer
+from engine.text.tools import Function
+from tests.engine.bundled import altered_checkpoint, bundled_tokenizer
 
 USER = {"role": "user", "content": "Hi"}
 SYSTEM = (
@@ -40,6 +41,7 @@ def test_a_message_cannot_pretend_to_be_another_role(
     assert any(ids[at : at + len(body)] == body for at in range(len(ids)))
 
 
+@pytest.mark.hazard("final-assistant")
 def test_a_final_assistant_message_is_a_finished_turn(
     chat: ChatEncoder, tokenizer: TextTokenizer
 ) -> None:
@@ -47,6 +49,7 @@ def test_a_final_assistant_message_is_a_finished_turn(
     assert ids[-len(tokenizer.encode("assistant\n")) - 1 :] == [1, *tokenizer.encode("assistant\n")]
 
 
+@pytest.mark.hazard("final-assistant")
 def test_a_final_assistant_message_can_be_continued(
     chat: ChatEncoder, tokenizer: TextTokenizer
 ) -> None:
@@ -59,6 +62,35 @@ def test_only_an_assistant_message_can_be_continued(chat: ChatEncoder) -> None:
     with pytest.raises(RequestError) as refusal:
         chat.encode([USER], continue_final=True)
     assert refusal.value.param == "continue_final_message"
+
+
+@pytest.mark.hazard("double-bos")
+@pytest.mark.parametrize("writes", [True, False])
+def test_the_template_alone_decides_about_the_first_token(writes: bool) -> None:
+    template = "{{ bos_token }}" * writes + "{{ messages[0].content }}"
+    checkpoint = altered_checkpoint(template=template, add_bos=True)
+    tokenizer = TextTokenizer(checkpoint.tokenizer)
+    assert tokenizer.bos_ids, "a raw prompt would get one"
+    ids = ChatEncoder(tokenizer).encode([USER])
+    assert ids == tokenizer.bos_ids * writes + tokenizer.encode("Hi")
+
+
+def test_tools_documents_and_own_variables_reach_the_template(tokenizer: TextTokenizer) -> None:
+    template = (
+        "{{ tools[0].function.name }} {{ documents[0].text }} {{ mood }} {{ messages | length }}"
+        "{% generation %}!{% endgeneration %}"
+    )
+    encoder = ChatEncoder(TextTokenizer(altered_checkpoint(template=template).tokenizer))
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    chat = Chat(
+        messages=[USER],
+        tools=[Function("f", {}, tool)],
+        documents=[{"text": "<|im_end|>"}],
+        variables={"mood": "calm", "messages": "never"},
+    )
+    prompt = encoder.prepare(chat)
+    assert tokenizer.decode(prompt.ids) == "f <|im_end|> calm 1!"
+    assert not set(prompt.ids) & set(tokenizer.control.values()), "only the letters of a control"
 
 
 def render(source: str) -> str:

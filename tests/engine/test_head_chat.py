@@ -8,6 +8,7 @@ from engine.config import ParallelPlan
 from tests.engine.head_world import head_world, text_of
 
 
+@pytest.mark.hazard("split-utf8")
 @pytest.mark.parametrize("plan", ["tp=1", "tp=2", "pp=2", "tp=2,pp=3"])
 async def test_streamed_and_whole_answers_are_the_same(plan: str) -> None:
     async with head_world(plan=ParallelPlan.parse(plan)) as world:

@@ -200,6 +200,29 @@ async def test_a_body_that_is_no_json_object_is_refused(payload: bytes) -> None:
         assert (await answer.json())["error"]["type"] == "invalid_request_error"
 
 
+def nested(depth: int) -> Any:
+    value: Any = {}
+    for _ in range(depth):
+        value = {"properties": value}
+    return value
+
+
+async def test_nesting_is_refused_or_answered_never_a_failure() -> None:
+    async with head_world() as world:
+        for depth in (150, 300, 450, 600, 900):
+            tool = {"type": "function", "function": {"name": "f", "parameters": nested(depth)}}
+            fields: list[dict[str, Any]] = [
+                {"tools": [tool]},
+                {"tools": [tool], "tool_choice": "required"},
+                {"chat_template_kwargs": nested(depth)},
+                {"guided_json": nested(depth)},
+                calling({"name": "f", "arguments": nested(depth)}),
+            ]
+            for body in fields:
+                status, answer = await world.chat(**body)
+                assert status in (200, 400), answer
+
+
 async def test_a_wrong_model_is_404() -> None:
     async with head_world() as world:
         status, answer = await world.chat(model="other")

@@ -1,8 +1,11 @@
 """Stop strings end an answer before they show, streamed or whole."""
 
+import pytest
+
 from tests.engine.head_world import head_world, text_of
 
 
+@pytest.mark.hazard("stop-strings")
 async def test_the_stop_string_never_shows_and_the_blocks_come_back() -> None:
     async with head_world() as world:
         _, free = await world.chat(max_tokens=60)

@@ -61,9 +61,9 @@ def whole(body: Json) -> Json:
     }
 
 
-async def ask(world: HeadWorld, text: str, **body: Any) -> Json:
+async def ask(world: HeadWorld, text: str, **changes: Any) -> Json:
     """The answer, which must be the same streamed and whole."""
-    body = {"tools": [TOOL], "max_tokens": 100} | body
+    body: Json = {"tools": [TOOL], "max_tokens": 100} | changes
     await world.rehearse(text, **body)
     status, answer = await world.chat(**body)
     assert status == 200, answer

@@ -38,9 +38,12 @@ class Preparer:
     def chat(self, asked: ChatAsked) -> "PreparedChat":
         """Raises RequestError for what this model cannot do."""
         try:
-            prompt = self._chat.prepare(asked.chat)
+            return self._chat_prepared(asked)
         except RecursionError as error:
             raise RequestError("The request is nested too deeply.", param="messages") from error
+
+    def _chat_prepared(self, asked: ChatAsked) -> "PreparedChat":
+        prompt = self._chat.prepare(asked.chat)
         grammar = self._grammar(asked, prompt)
         style = self._chat.style if asked.tools.functions else None
         markers = [*(style.markers if style else ()), *self._tag_names]
