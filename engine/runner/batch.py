@@ -42,6 +42,8 @@ class Batch:
 
 MASKED_AT_ONCE = 1 << 20
 """Largest mask, in queries times keys, that is made for a whole group."""
+MASK_NUMBERS = 1 << 23
+"""And in numbers: it has a line for each query head of a KV head, with latents for every head."""
 KEYS_AT_ONCE = 1 << 13
 """Most keys, over all rows of a group, that are read from the cache in one go."""
 SHORTEST_PIECE = 64
@@ -151,7 +153,9 @@ def _group(rows: list[BatchRow], start: int, reach: Reach, window: int | None) -
         mask=None,
     )
     keys = group.rows * width * BLOCK_SIZE
-    if keys > KEYS_AT_ONCE or keys * group.queries > MASKED_AT_ONCE:
+    scores = keys * group.queries
+    large = scores > MASKED_AT_ONCE or scores * reach.group_size > MASK_NUMBERS
+    if keys > KEYS_AT_ONCE or large:
         return group
     return replace(group, mask=_mask(group, width * BLOCK_SIZE, reach.group_size))
 

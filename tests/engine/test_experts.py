@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.config import EngineConfig
+from engine.config import Dtype, EngineConfig
 from engine.kernels import LinearFactory, choose_linear
 from engine.kernels.linear import Fp32Linear
 from engine.layers import GatedMLP
@@ -60,9 +60,10 @@ def test_each_token_is_the_weighted_sum_of_its_experts() -> None:
 
 @torch.inference_mode()
 @pytest.mark.hazard("batch-numerics")
-def test_int8_experts_give_a_token_the_same_answer_in_every_batch() -> None:
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+def test_whole_number_experts_give_a_token_the_same_answer_in_every_batch(dtype: Dtype) -> None:
     world = World(seed=1)
-    layer = world.layer(choose_linear(EngineConfig(dtype="int8"))[1])
+    layer = world.layer(choose_linear(EngineConfig(dtype=dtype))[1])
     whole = layer(world.x)
     for count in (1, 3, 17):
         for start in range(0, 40 - count, 5):

@@ -38,3 +38,18 @@ def test_logits_are_transformers(name: str, tmp_path: Path) -> None:
     found = all_logits(load_alone(tmp_path, config), prompts)
     for logits, expected in zip(found, reference.logits(prompts), strict=True):
         torch.testing.assert_close(logits, expected, rtol=0, atol=2e-4)
+
+
+def test_latents_attended_part_by_part_give_the_same_logits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at lengths where neither scores nor masks of all keys may exist at once."""
+    case = Case("deepseek_v3")
+    reference = write_case(tmp_path, case)
+    decoder = load_alone(tmp_path, EngineConfig(max_model_len=case.limit, kv_cache_tokens=512))
+    monkeypatch.setattr("engine.runner.batch.MASKED_AT_ONCE", 0)
+    monkeypatch.setattr("engine.layers.attend.NUMBERS_AT_ONCE", 1)
+    prompts = random_prompts([1, 90, 200], seed=2)
+    found = all_logits(decoder, prompts)
+    for logits, expected in zip(found, reference.logits(prompts), strict=True):
+        torch.testing.assert_close(logits, expected, rtol=0, atol=2e-4)
