@@ -18,11 +18,15 @@ from tests.engine.step_maker import StepMaker
 
 def load_alone(path: Path, config: EngineConfig) -> Decoder:
     """The whole model on one rank."""
+    return load_rank(path, config, 0, Mesh(Alone(), Alone(), "none"))
+
+
+def load_rank(path: Path, config: EngineConfig, rank: int, mesh: Mesh) -> Decoder:
+    """One rank's share of a plan."""
     torch.set_num_threads(1)
     checkpoint = open_checkpoint(path)
-    share = rank_share(checkpoint.config, config.plan, 0)
+    share = rank_share(checkpoint.config, config.plan, rank)
     _, linear = choose_linear(config)
-    mesh = Mesh(Alone(), Alone(), "none")
     return load_decoder(checkpoint, config, share, linear, mesh, lambda fraction, detail: None)
 
 

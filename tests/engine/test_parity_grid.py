@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
-from engine.config import BLOCK_SIZE, EngineConfig
-from tests.engine.local_runner import load_alone
+from engine.config import BLOCK_SIZE, EngineConfig, ParallelPlan
+from engine.parallel import Alone, Mesh
+from engine.parallel.group import Group
+from tests.engine.local_runner import load_alone, load_rank
 from tests.engine.parity import (
     CASES,
     Case,
@@ -17,12 +21,15 @@ from tests.engine.parity import (
     random_prompts,
     write_case,
 )
+from tests.engine.thread_ranks import on_every_rank
 
 COUNT = 64
 BATCH = 17
 CANDIDATES = 30
 MARGIN = 1e-3
 """A prompt whose answer has a closer second choice somewhere is not asked: rounding decides it."""
+
+PROMPTS = random_prompts([1, 2, 16, 23, 24, 25, 90, 200], seed=1)
 
 
 @dataclass(frozen=True)
@@ -33,14 +40,11 @@ class Pair:
     prompts: list[list[int]]
     answers: list[list[int]]
 
+    def config(self, **settings: Any) -> EngineConfig:
+        return EngineConfig(max_model_len=self.case.limit, kv_cache_tokens=8192, **settings)
+
     def engine(self, budget: int, rows: int = BATCH) -> Engine:
-        config = EngineConfig(
-            token_budget=budget,
-            max_batch_size=rows,
-            max_model_len=self.case.limit,
-            kv_cache_tokens=8192,
-        )
-        return Engine(self.folder, config)
+        return Engine(self.folder, self.config(token_budget=budget, max_batch_size=rows))
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
@@ -60,10 +64,26 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.hazard("rope-unknown")
 def test_logits_are_transformers_whatever_the_lengths_in_a_batch(pair: Pair) -> None:
-    prompts = random_prompts([1, 2, 16, 23, 24, 25, 90, 200], seed=1)
-    config = EngineConfig(max_model_len=pair.case.limit, kv_cache_tokens=1024)
-    found = all_logits(load_alone(pair.folder, config), prompts)
-    for logits, expected in zip(found, pair.reference.logits(prompts), strict=True):
+    found = all_logits(load_alone(pair.folder, pair.config()), PROMPTS)
+    check_logits(pair, found)
+
+
+@pytest.mark.hazard("tied-embeddings")
+@pytest.mark.hazard("tp-beyond-heads")
+@pytest.mark.parametrize("plan", ["tp=2,pp=1", "tp=1,pp=2"])
+def test_two_ranks_give_transformers_logits(pair: Pair, plan: str) -> None:
+    config = pair.config(plan=ParallelPlan.parse(plan))
+
+    def work(group: Group) -> list[Tensor]:
+        tp, pipeline = (group, Alone()) if config.plan.tp == 2 else (Alone(), group)
+        mesh = Mesh(tp, pipeline, "queue")
+        return all_logits(load_rank(pair.folder, config, group.rank, mesh), PROMPTS)
+
+    check_logits(pair, [logits for found in on_every_rank(2, work) for logits in found])
+
+
+def check_logits(pair: Pair, found: list[Tensor]) -> None:
+    for logits, expected in zip(found, pair.reference.logits(PROMPTS), strict=True):
         torch.testing.assert_close(logits, expected, rtol=0, atol=2e-4)
 
 
