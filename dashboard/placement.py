@@ -7,8 +7,9 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard.errors import PlacementError
 from dashboard.sentences import Sentence, sentence_of
+from engine.abilities import FAST_INT8, check_abilities
 from engine.config import EngineConfig
-from engine.errors import PlanError
+from engine.errors import ConfigError, PlanError
 from engine.model_config import ModelConfig
 from engine.planner import rank_memory
 from engine.shards import split_evenly
@@ -33,12 +34,17 @@ class NodeCapacity(msgspec.Struct, frozen=True, kw_only=True):
     promised_bytes: int = 0
     """Planned for ranks that are placed here already."""
     ranks: int = 0
-    integer_dot_products: bool = False
-    """Whether int8 weights stay int8 here; elsewhere they take as much room as fp32."""
+    instruction_sets: frozenset[str] | None = None
+    """What its processor can do; None: not known, and then nothing is refused for it."""
 
     @property
     def usable(self) -> bool:
         return self.online and self.schedulable
+
+    @property
+    def integer_dot_products(self) -> bool:
+        """Whether int8 weights stay int8 here; elsewhere they take as much room as fp32."""
+        return bool(FAST_INT8 & (self.instruction_sets or frozenset()))
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +77,7 @@ def place(model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity
     Raises PlacementError naming the limit, by how much it is passed and what would help.
     """
     usable = sorted((node for node in nodes if node.usable), key=lambda n: (n.ranks, n.name))
+    usable = _able(config, usable)
     dot_products = all(node.integer_dot_products for node in usable)
     try:
         needs = rank_bytes(model, config, dot_products=dot_products)
@@ -85,6 +92,22 @@ def place(model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity
             return Placement(ranks=ranks, head=ranks[0], bytes_per_rank=needs)
     limit = _exceeded(even[0], needs, nodes)
     raise PlacementError(_too_big(limit, nodes) if limit else _nobody(nodes))
+
+
+def _able(config: EngineConfig, nodes: Sequence[NodeCapacity]) -> list[NodeCapacity]:
+    """The nodes whose processors know the number types asked for; raises when none does."""
+    able: list[NodeCapacity] = []
+    refusal: ConfigError | None = None
+    for node in nodes:
+        try:
+            if node.instruction_sets is not None:
+                check_abilities(config, node.instruction_sets)
+            able.append(node)
+        except ConfigError as error:
+            refusal = refusal or error
+    if refusal is not None and not able:
+        raise PlacementError(sentence_of(refusal)) from refusal
+    return able
 
 
 def _spread(needs: Sequence[int], nodes: Sequence[NodeCapacity]) -> list[int]:

@@ -7,9 +7,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dashboard.forms.names import PLAIN_NAME
-from dashboard.models import Deployment
+from dashboard.models import Deployment, Node
 from dashboard.sentences import sentence_of
-from engine.config import BLOCK_SIZE, ParallelPlan
+from engine.abilities import check_abilities
+from engine.config import BLOCK_SIZE, EngineConfig, ParallelPlan
 from engine.errors import ConfigError, PlanError
 from engine.model_config import ModelConfig
 from engine.shards import check_plan
@@ -76,6 +77,17 @@ class DeploymentForm(_DeploymentForm):
         except PlanError as error:
             self.add_error("tp", str(sentence_of(error)))
 
+    def _check_numbers(self, config: EngineConfig) -> None:
+        """Refuse at once what no processor of the fleet can do; nodes still unknown are trusted."""
+        known = [node.hardware for node in Node.objects.all()]
+        if not known or None in known:
+            return
+        try:
+            fleet = {name for hardware in known if hardware for name in hardware.instruction_sets}
+            check_abilities(config, fleet)
+        except ConfigError as error:
+            self.add_error("dtype", str(sentence_of(error)))
+
     def _check_lengths(self, shape: ModelConfig, cleaned: dict[str, Any]) -> None:
         asked = cleaned["max_model_len"]
         if asked and asked > shape.context_length:
@@ -106,6 +118,6 @@ class DeploymentForm(_DeploymentForm):
         if self.errors:
             return
         try:
-            self.instance.engine_config  # noqa: B018
+            self._check_numbers(self.instance.engine_config)
         except ConfigError as error:
             self.add_error(None, str(sentence_of(error)))

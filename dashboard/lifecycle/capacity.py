@@ -3,9 +3,7 @@
 from dashboard.choices import LIVE_REPLICA_STATUSES, NodeStatus
 from dashboard.models import Deployment, Node, Rank
 from dashboard.placement import NodeCapacity, Placement, place, rank_bytes
-
-DOT_PRODUCTS = frozenset({"avx512_vnni", "amx_int8"})
-"""Instruction sets with which int8 is both small and fast."""
+from engine.abilities import FAST_INT8
 
 
 def find_placement(deployment: Deployment) -> Placement:
@@ -39,10 +37,10 @@ def _capacity(node: Node, promised: list[int]) -> NodeCapacity:
         memory_bytes=hardware.memory_bytes if hardware else None,
         promised_bytes=sum(promised),
         ranks=len(promised),
-        integer_dot_products=_has_dot_products(node),
+        instruction_sets=frozenset(hardware.instruction_sets) if hardware else None,
     )
 
 
 def _has_dot_products(node: Node) -> bool:
     hardware = node.hardware
-    return bool(hardware and DOT_PRODUCTS & set(hardware.instruction_sets))
+    return bool(hardware and FAST_INT8 & set(hardware.instruction_sets))

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 ADMIN = "admin"
 FIRST_DEPLOYMENT = "smollm2"
 NODES = {"node-a": "127.0.0.1", "node-b": "127.0.0.2"}
-FAST_INT8 = frozenset({"avx512_vnni", "amx_int8"})
-"""Without one of these, int8 products run slower than fp32 ones, so fp32 is the better start."""
 
 
 def load_django(log: Path) -> None:
@@ -119,6 +117,7 @@ def import_and_deploy() -> None:
 
 
 def best_dtype() -> str:
+    from engine.abilities import FAST_INT8
     from engine.agent.inventory import take_inventory
 
     return "int8" if FAST_INT8 & set(take_inventory("").instruction_sets) else "fp32"

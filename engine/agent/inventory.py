@@ -23,6 +23,7 @@ KERNEL_SETS = (
     "amx_tile",
     "amx_int8",
     "amx_bf16",
+    "amx_fp8",
     "asimd",
     "asimddp",
     "i8mm",

@@ -44,6 +44,15 @@ def test_what_cannot_work_is_refused_at_its_field(
     assert not Deployment.objects.exists()
 
 
+def test_a_number_type_that_no_box_can_do_is_refused_by_name(operator: Client) -> None:
+    make_node("box-1")
+    answer = operator.post("/deployments/new/", form(dtype="fp8"))
+    assert answer.status_code == 422
+    said = " ".join(answer.context["form"].errors["dtype"])
+    assert "fp8 weights need amx_fp8; this processor offers fp32, bf16, int8, int4" in said
+    assert not Deployment.objects.exists()
+
+
 def test_a_good_form_creates_and_deploys(operator: Client, worker: Worker) -> None:
     answer = operator.post("/deployments/new/", form(), follow=True)
     assert answer.redirect_chain == [("/deployments/smol/", 302)]

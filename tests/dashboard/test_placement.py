@@ -1,5 +1,6 @@
 """Where ranks go, and why they sometimes go nowhere."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,9 @@ from tests.shapes import SMOLLM2
 GIB = 2**30
 
 
-def box(pk: int, gib: float | None = 64, **changes: bool | int | str) -> NodeCapacity:
+def box(
+    pk: int, gib: float | None = 64, **changes: bool | int | str | frozenset[str]
+) -> NodeCapacity:
     fields = {
         "pk": pk,
         "name": f"box-{pk}",
@@ -26,6 +29,19 @@ def box(pk: int, gib: float | None = 64, **changes: bool | int | str) -> NodeCap
 
 def config(tp: int = 1, pp: int = 1) -> EngineConfig:
     return EngineConfig(plan=ParallelPlan(tp=tp, pp=pp), max_model_len=1024, kv_cache_tokens=1024)
+
+
+def test_a_number_type_that_no_node_can_do_is_refused_by_name() -> None:
+    wanted = msgspec.structs.replace(config(tp=2), dtype="fp8")
+    old = frozenset({"avx2"})
+    with pytest.raises(PlacementError, match="fp8 weights need amx_fp8; this processor offers"):
+        place(SMOLLM2, wanted, [box(1, instruction_sets=old), box(2, instruction_sets=old)])
+
+
+def test_ranks_go_where_the_number_type_is_known() -> None:
+    wanted = msgspec.structs.replace(config(tp=2), dtype="fp8")
+    nodes = [box(1, instruction_sets=frozenset()), box(2, instruction_sets=frozenset({"amx_fp8"}))]
+    assert place(SMOLLM2, wanted, nodes).ranks == [2, 2]
 
 
 def test_two_ranks_go_to_two_nodes_and_the_head_to_the_first() -> None:
