@@ -101,3 +101,24 @@ async def test_a_head_that_dies_before_a_whole_answer_is_502() -> None:
             response = await client.post("/v1/chat/completions", json=ASK)
             assert response.status == 502
             assert response.headers["Retry-After"] == "5"
+
+
+async def test_what_is_asked_reaches_the_head_unchanged() -> None:
+    function = {"name": "f", "parameters": {"type": "object", "properties": {"a": {}}}}
+    asked = {
+        **ASK,
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": "required",
+        "response_format": {"type": "json_schema", "json_schema": {"schema": {"enum": ["漢"]}}},
+        "logprobs": True,
+        "top_logprobs": 3,
+        "logit_bias": {"5": -100},
+        "chat_template_kwargs": {"enable_thinking": False},
+        "something_new": [1, None, 2.5],
+    }
+    async with running(FakeHead()) as head:
+        secret = await database_sync_to_async(stage)(head)
+        async with panel(secret) as client:
+            response = await client.post("/v1/chat/completions", json=asked)
+            assert response.status == 200
+    assert head.bodies == [asked]

@@ -20,7 +20,7 @@ from engine.text.chat import Chat
 MAX_PROMPTS = 64
 MAX_DOCUMENTS = 256
 
-_UNSUPPORTED: dict[str, tuple[Any, ...]] = {
+UNSUPPORTED: dict[str, tuple[Any, ...]] = {
     "functions": ([],),
     "function_call": ("none", "auto"),
     "modalities": (["text"],),
@@ -119,7 +119,7 @@ def read_completion(payload: bytes) -> CompletionAsked:
 
 
 def _common(fields: Fields, wanted: Wanted) -> dict[str, Any]:
-    for name, accepted in _UNSUPPORTED.items():
+    for name, accepted in UNSUPPORTED.items():
         fields.refuse_unless(name, accepted)
     stream = fields.flag("stream")
     options = fields.object("stream_options")

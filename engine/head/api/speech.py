@@ -1,17 +1,15 @@
 """What a chat answer's text says: reasoning, content and tool calls."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from engine.core.request import FinishReason
 from engine.head.answer import Delta, Token
-from engine.text.reasoning import ReasoningSplitter, Split, Tags
+from engine.text.reasoning import ReasoningSplitter, Split
 from engine.text.tools import CallArguments, CallParser, CallStart, Piece, Text
-
-ChatFinish = FinishReason | str
-"""Also `tool_calls`."""
 
 
 class Spoken(msgspec.Struct, frozen=True):
@@ -21,7 +19,7 @@ class Spoken(msgspec.Struct, frozen=True):
     reasoning: str
     content: str
     calls: Sequence[CallStart | CallArguments]
-    finish: ChatFinish | None
+    finish: FinishReason | Literal["tool_calls"] | None
     tokens: Sequence[Token]
 
 
@@ -54,7 +52,7 @@ class Listener:
         self._tokens.extend(delta.tokens)
         split = self._splitter.feed(delta.text)
         pieces = self._parse(split.content)
-        finish: ChatFinish | None = delta.finish
+        finish: FinishReason | Literal["tool_calls"] | None = delta.finish
         if finish is not None:
             rest = self._splitter.finish()
             split = Split(split.reasoning + rest.reasoning, "")
@@ -87,12 +85,3 @@ class Listener:
         while self._tokens and (ended or self._tokens[0].end <= self._heard - held):
             told.append(self._tokens.popleft())
         return told
-
-
-MakeListener = Callable[[int], Listener]
-
-
-def plain_listener(index: int) -> Listener:
-    """Content alone."""
-    no_tags: Tags | None = None
-    return Listener(index, ReasoningSplitter(no_tags), None)
