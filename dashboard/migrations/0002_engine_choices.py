@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='deployment',
             name='kv_dtype',
-            field=models.CharField(choices=[('fp32', 'fp32 (exact)'), ('bf16', 'bf16 (half the memory)'), ('int8', 'int8 (a quarter of the memory)'), ('fp8', 'fp8 (a quarter of the memory)')], default='fp32', help_text='Fewer bits let longer or more conversations fit.', max_length=8, verbose_name='KV cache number type'),
+            field=models.CharField(choices=[('fp32', 'fp32 (exact)'), ('bf16', 'bf16 (half the size)'), ('int8', 'int8 (a quarter of the size)'), ('fp8', 'fp8 (a quarter of the size)')], default='fp32', help_text='Fewer bits let longer or more conversations fit.', max_length=8, verbose_name='KV cache number type'),
         ),
         migrations.AddField(
             model_name='deployment',
@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='deployment',
             name='dtype',
-            field=models.CharField(choices=[('fp32', 'fp32 (reference)'), ('bf16', 'bf16 (half the memory)'), ('int8', 'int8 weights and activations'), ('int4', 'int4 weights, int8 activations'), ('fp8', 'fp8 weights')], default='fp32', help_text='Of the weights. Fewer bits take less memory and lose a little quality.', max_length=8, verbose_name='number type'),
+            field=models.CharField(choices=[('fp32', 'fp32 (reference)'), ('bf16', 'bf16'), ('int8', 'int8 (W8A8)'), ('int4', 'int4 (W4A8)'), ('fp8', 'fp8 (e4m3)')], default='fp32', help_text='Of the weights; int8 and int4 multiply int8 activations. Fewer bits lose a little quality.', max_length=8, verbose_name='number type'),
         ),
         migrations.RunPython(nest_rope, migrations.RunPython.noop),
     ]

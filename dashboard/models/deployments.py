@@ -15,17 +15,17 @@ from engine.config import INT4_GROUPS, Dtype, EngineConfig, KvDtype, ParallelPla
 
 DTYPE_CHOICES = [
     ("fp32", _("fp32 (reference)")),
-    ("bf16", _("bf16 (half the memory)")),
-    ("int8", _("int8 weights and activations")),
-    ("int4", _("int4 weights, int8 activations")),
-    ("fp8", _("fp8 weights")),
+    ("bf16", "bf16"),
+    ("int8", "int8 (W8A8)"),
+    ("int4", "int4 (W4A8)"),
+    ("fp8", "fp8 (e4m3)"),
 ]
 
 KV_DTYPE_CHOICES = [
     ("fp32", _("fp32 (exact)")),
-    ("bf16", _("bf16 (half the memory)")),
-    ("int8", _("int8 (a quarter of the memory)")),
-    ("fp8", _("fp8 (a quarter of the memory)")),
+    ("bf16", _("bf16 (half the size)")),
+    ("int8", _("int8 (a quarter of the size)")),
+    ("fp8", _("fp8 (a quarter of the size)")),
 ]
 
 INT4_GROUP_CHOICES = [(columns, str(columns)) for columns in INT4_GROUPS]
@@ -60,7 +60,10 @@ class Deployment(models.Model):
         max_length=8,
         choices=DTYPE_CHOICES,
         default="fp32",
-        help_text=_("Of the weights. Fewer bits take less memory and lose a little quality."),
+        help_text=_(
+            "Of the weights; int8 and int4 multiply int8 activations. Fewer bits lose a little "
+            "quality."
+        ),
     )
     int4_group = models.PositiveSmallIntegerField(
         _("int4 group"),
