@@ -2,13 +2,25 @@
 
 import msgspec
 
-from engine.config import BLOCK_SIZE, EngineConfig
+from engine.config import BLOCK_SIZE, Dtype, EngineConfig, KvDtype
+from engine.holdings import (
+    Matrix,
+    correction_elements,
+    packed_matrices,
+    plain_elements,
+    router_elements,
+)
 from engine.model_config import ModelConfig
-from engine.shards import RankShare, kv_bytes_per_token, layer_parameters, rank_share
+from engine.shards import RankShare, rank_share
 
 FLOAT_BYTES = 4
+ROUTER_BYTES = 8
 PROCESS_BYTES = 256 * 1024**2
 """What a rank holds before it has loaded anything: Python and torch, measured on CPU wheels."""
+INT4_ROWS = 16
+"""int4 rows are padded to a multiple of this."""
+SCORES_AT_ONCE = 1 << 20
+"""Queries times keys whose scores exist at once, for each head; longer ones go part by part."""
 
 
 class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,45 +45,87 @@ def rank_memory(
     are kept as whole numbers in float32, for speed, and take no less room than fp32.
     """
     share = rank_share(model, config.plan, rank)
-    quantized = config.dtype == "int8"
-    linear_bytes = 1 if quantized and integer_dot_products else FLOAT_BYTES
-    blocks = config.num_kv_blocks + 1
+    packing = _Packing(config, integer_dot_products)
     return MemoryNeed(
-        weights=_weight_bytes(model, share, quantized=quantized, linear_bytes=linear_bytes),
-        kv=blocks * BLOCK_SIZE * kv_bytes_per_token(model, share, FLOAT_BYTES),
+        weights=_weight_bytes(model, share, packing),
+        kv=(config.num_kv_blocks + 1) * BLOCK_SIZE * kv_token_bytes(model, config, share),
         workspace=PROCESS_BYTES + _activation_bytes(model, config, share),
     )
 
 
-def _weight_bytes(
-    model: ModelConfig, share: RankShare, *, quantized: bool, linear_bytes: int
-) -> int:
-    layers = range(share.layers.start, share.layers.stop)
-    linear = sum(layer_parameters(model, share, layer) for layer in layers)
-    norms = 2 * model.hidden_size * share.layers.size
-    total = linear * linear_bytes + norms * FLOAT_BYTES
-    table = share.vocab.size * model.hidden_size
-    if share.first_stage:
-        total += table * FLOAT_BYTES
+def kv_token_bytes(model: ModelConfig, config: EngineConfig, share: RankShare) -> int:
+    """Bytes that one token's keys and values, or its latents, take on this rank."""
+    latent = model.latent
+    widths = [latent.cache_width] if latent else [model.head_dim, model.head_dim]
+    vectors = share.layers.size * share.kv_heads.size
+    return vectors * sum(_vector_bytes(config.kv_dtype, width) for width in widths)
+
+
+def _vector_bytes(dtype: KvDtype, width: int) -> int:
+    """Bytes of one head's key or value; int8 keeps a scale beside it."""
+    match dtype:
+        case "fp32":
+            return 4 * width
+        case "bf16":
+            return 2 * width
+        case "fp8":
+            return width
+        case "int8":
+            return width + FLOAT_BYTES
+
+
+class _Packing:
+    """Bytes of packed matrices in one number type."""
+
+    def __init__(self, config: EngineConfig, integer_dot_products: bool) -> None:
+        self.dtype = config.dtype
+        self._group = config.int4_group
+        self._int8_bytes = 1 if integer_dot_products else FLOAT_BYTES
+
+    def nbytes(self, matrix: Matrix) -> int:
+        bias = matrix.rows * FLOAT_BYTES if matrix.bias else 0
+        return self._codes_and_scales(matrix.rows, matrix.columns, self.dtype) + bias
+
+    def head_bytes(self, matrix: Matrix) -> int:
+        """Of the output head, which int4 leaves int8."""
+        dtype: Dtype = "int8" if self.dtype == "int4" else self.dtype
+        return self._codes_and_scales(matrix.rows, matrix.columns, dtype)
+
+    def _codes_and_scales(self, rows: int, columns: int, dtype: Dtype) -> int:
+        match dtype:
+            case "fp32":
+                return rows * columns * FLOAT_BYTES
+            case "bf16":
+                return rows * columns * 2
+            case "int8":
+                return rows * (columns * self._int8_bytes + FLOAT_BYTES)
+            case "fp8":
+                return rows * (columns + FLOAT_BYTES)
+            case "int4":
+                groups = -(-columns // self._group)
+                padded = -(-rows // INT4_ROWS) * INT4_ROWS
+                # Half a byte for each code, two bf16 numbers for each group.
+                return padded * groups * (self._group // 2 + 4)
+
+
+def _weight_bytes(model: ModelConfig, share: RankShare, packing: _Packing) -> int:
+    plain = plain_elements(model, share) + correction_elements(model, share)
+    total = plain * FLOAT_BYTES + router_elements(model, share) * ROUTER_BYTES
+    matrices = list(packed_matrices(model, share))
     if share.last_stage:
-        total += model.hidden_size * FLOAT_BYTES
+        head = matrices.pop()
         # Only an unquantised output head can be the embedding's own table.
-        shared = share.first_stage and model.tie_embeddings and not quantized
-        total += 0 if shared else table * linear_bytes
-    return total + (_scales(model, share) * FLOAT_BYTES if quantized else 0)
-
-
-def _scales(model: ModelConfig, share: RankShare) -> int:
-    """Rows of the quantised linear layers: each has one scale."""
-    attention = (share.heads.size + 2 * share.kv_heads.size) * model.head_dim + model.hidden_size
-    mlp = 2 * share.intermediate.size + model.hidden_size
-    return share.layers.size * (attention + mlp) + share.last_stage * share.vocab.size
+        shared = share.first_stage and model.tie_embeddings and packing.dtype == "fp32"
+        total += 0 if shared else packing.head_bytes(head)
+    return total + sum(map(packing.nbytes, matrices))
 
 
 def _activation_bytes(model: ModelConfig, config: EngineConfig, share: RankShare) -> int:
     tokens, context = config.token_budget, config.max_model_len or model.context_length
-    hidden = tokens * (4 * model.hidden_size + 3 * share.intermediate.size)
-    scores = 2 * tokens * share.heads.size * context
-    gathered = 2 * config.kv_cache_tokens * share.kv_heads.size * model.head_dim
+    width = max(share.intermediate.size, share.expert_columns.size, share.shared_columns.size)
+    hidden = tokens * (4 * model.hidden_size + 3 * width)
+    scores = 2 * share.heads.size * min(tokens * context, SCORES_AT_ONCE)
+    head = model.latent.cache_width if model.latent else model.head_dim
+    gathered = 2 * config.kv_cache_tokens * share.kv_heads.size * head
     logits = 2 * config.max_batch_size * model.vocab_size if share.last_stage else 0
     return FLOAT_BYTES * (hidden + scores + gathered + logits)

@@ -2,10 +2,11 @@
 
 from functools import partial
 
+import msgspec
 import torch
 
 from engine.abilities import FAST_BF16, FAST_INT8, INSTRUCTION_SETS, check_abilities
-from engine.config import EngineConfig
+from engine.config import Dtype, EngineConfig
 from engine.kernels.bf16 import Bf16NativeLinear, Bf16UpcastLinear
 from engine.kernels.fp8 import Fp8Linear
 from engine.kernels.int4 import Int4Linear
@@ -27,6 +28,13 @@ def choose_linear(config: EngineConfig) -> tuple[str, LinearFactory]:
     sets = instruction_sets()
     check_abilities(config, sets)
     return _choose(config, sets)
+
+
+def choose_head(config: EngineConfig) -> LinearFactory:
+    """The kernel of the output head. int4 leaves it int8: every error there is one of the answer,
+    and files keep it finer too."""
+    dtype: Dtype = "int8" if config.dtype == "int4" else config.dtype
+    return choose_linear(msgspec.structs.replace(config, dtype=dtype))[1]
 
 
 def _choose(config: EngineConfig, sets: frozenset[str]) -> tuple[str, LinearFactory]:

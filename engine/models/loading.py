@@ -3,7 +3,7 @@
 from engine.checkpoint import Checkpoint
 from engine.checkpoint.tensors import rank_tensors
 from engine.config import EngineConfig
-from engine.kernels import LinearFactory
+from engine.kernels import LinearFactory, choose_head
 from engine.layers import KVCache
 from engine.loader import Progress, WeightSource
 from engine.model_config import ModelConfig
@@ -26,7 +26,7 @@ def load_decoder(
     """Read and build one rank's share; raises CheckpointError."""
     model = checkpoint.config
     with WeightSource(checkpoint, rank_tensors(model, share), progress) as source:
-        weights = RankWeights(source, checkpoint.layout, linear)
+        weights = RankWeights(source, checkpoint.layout, linear, choose_head(config))
         cache = make_cache(model, config, share)
         decoder = build_decoder(Blueprint(model, share, weights, cache, mesh), config)
         source.finish()

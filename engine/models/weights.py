@@ -15,10 +15,18 @@ class RankWeights:
     Every weight comes into being with its value, and each tensor is read once.
     """
 
-    def __init__(self, source: WeightSource, layout: Layout, linear: LinearFactory) -> None:
+    def __init__(
+        self,
+        source: WeightSource,
+        layout: Layout,
+        linear: LinearFactory,
+        head: LinearFactory | None = None,
+    ) -> None:
+        """`head` packs the output head, where it is not packed as everything else."""
         self._source = source
         self._layout = layout
         self._linear = linear
+        self._head = head or linear
         self.nbytes = 0
 
     def table(self, name: str, span: Span) -> Tensor:
@@ -28,8 +36,8 @@ class RankWeights:
         return table
 
     def pack_matrix(self, name: str, span: Span) -> Linear:
-        """A linear layer over rows of a matrix that belongs to no layer."""
-        return self.pack(self._source.rows(name, span))
+        """An output head over rows of a matrix that belongs to no layer."""
+        return self._counted(self._head(self._source.rows(name, span)))
 
     def norm(self, name: str, eps: float) -> RMSNorm:
         weight = self._source.vector(name) + self._layout.norm_offset
@@ -50,13 +58,15 @@ class RankWeights:
         return bias if span is None else bias[span.start : span.stop].clone()
 
     def pack(self, weight: Tensor, bias: Tensor | None = None) -> Linear:
-        linear = self._linear(weight, bias)
+        return self._counted(self._linear(weight, bias))
+
+    def _counted(self, linear: Linear) -> Linear:
         self.nbytes += linear.nbytes
         return linear
 
     def pack_table(self, table: Tensor) -> Linear:
-        """A linear layer over a table already handed out: the same memory, if its kernel can."""
-        linear = self._linear(table)
+        """An output head over a table already handed out: the same memory, if its kernel can."""
+        linear = self._head(table)
         if getattr(linear, "weight", None) is not table:
             self.nbytes += linear.nbytes
         return linear

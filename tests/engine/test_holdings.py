@@ -6,22 +6,19 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from engine.abilities import FAST_INT8, possible_dtypes
 from engine.checkpoint.tensors import Layout, expected_shapes, rank_tensors
-from engine.config import EngineConfig, ParallelPlan
+from engine.config import INT4_GROUPS, KV_DTYPES, EngineConfig, ParallelPlan
 from engine.errors import PlanError
-from engine.holdings import (
-    correction_elements,
-    packed_matrices,
-    plain_elements,
-    router_elements,
-)
-from engine.kernels import choose_linear
+from engine.kernels import choose_head, choose_linear, instruction_sets
 from engine.model_config import Experts, LatentAttention, ModelConfig, Rope
 from engine.models.blueprint import Blueprint
 from engine.models.builder import build_decoder
+from engine.models.decoder import Decoder
 from engine.models.loading import make_cache
 from engine.models.weights import RankWeights
 from engine.parallel import Alone, Mesh
+from engine.planner import rank_memory
 from engine.shards import RankShare, Span, rank_share
 
 
@@ -98,32 +95,38 @@ def models(draw: st.DrawFn) -> ModelConfig:
     )
 
 
-@settings(max_examples=60, deadline=None)
-@given(models(), st.integers(1, 3), st.integers(1, 2))
-def test_a_rank_builds_what_planning_says(model: ModelConfig, tp: int, pp: int) -> None:
-    config = EngineConfig(plan=ParallelPlan(tp=tp, pp=pp), kv_cache_tokens=32)
-    for rank in range(tp * pp):
+@st.composite
+def configs(draw: st.DrawFn) -> EngineConfig:
+    possible = possible_dtypes(instruction_sets())
+    return EngineConfig(
+        plan=ParallelPlan(tp=draw(st.integers(1, 3)), pp=draw(st.integers(1, 2))),
+        dtype=draw(st.sampled_from(possible)),
+        kv_dtype=draw(st.sampled_from(KV_DTYPES)),
+        int4_group=draw(st.sampled_from(INT4_GROUPS)),
+        kv_cache_tokens=32,
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(models(), configs())
+def test_a_rank_builds_what_planning_says(model: ModelConfig, config: EngineConfig) -> None:
+    dot_products = bool(FAST_INT8 & instruction_sets())
+    for rank in range(config.plan.world_size):
         try:
-            share = rank_share(model, config.plan, rank)
+            need = rank_memory(model, config, rank, integer_dot_products=dot_products)
         except PlanError:
             assume(False)
-        assert built_bytes(model, config, share) == planned_bytes(model, share)
+        decoder = built(model, config, rank_share(model, config.plan, rank))
+        assert decoder.weight_bytes == need.weights
+        assert decoder.cache.nbytes == need.kv
 
 
-def planned_bytes(model: ModelConfig, share: RankShare) -> int:
-    matrices = list(packed_matrices(model, share))
-    if model.tie_embeddings and share.first_stage and share.last_stage:
-        matrices.pop()  # the head is the embedding's own table
-    numbers = sum(matrix.elements + matrix.bias * matrix.rows for matrix in matrices)
-    numbers += plain_elements(model, share) + correction_elements(model, share)
-    return 4 * numbers + 8 * router_elements(model, share)
-
-
-def built_bytes(model: ModelConfig, config: EngineConfig, share: RankShare) -> int:
+def built(model: ModelConfig, config: EngineConfig, share: RankShare) -> Decoder:
     source: Any = Zeros(model, share)
-    weights = RankWeights(source, Layout(), choose_linear(config)[1])
+    linear = choose_linear(config)[1]
+    weights = RankWeights(source, Layout(), linear, choose_head(config))
     mesh = Mesh(Alone(), Alone(), "none")
     blueprint = Blueprint(model, share, weights, make_cache(model, config, share), mesh)
     decoder = build_decoder(blueprint, config)
     assert not source.unread
-    return decoder.weight_bytes
+    return decoder
