@@ -18,7 +18,7 @@ import msgspec
 
 from engine.bundled import bundled_model
 from engine.checkpoint import open_checkpoint
-from engine.config import DTYPES, EngineConfig, ParallelPlan
+from engine.config import DTYPES, INT4_GROUPS, KV_DTYPES, EngineConfig, ParallelPlan
 from engine.errors import EngineError, RankError, Said
 from engine.head.engine import HeadEngine, Wanted
 from engine.protocol.launch import Address, ProcessSpec, encode_spec
@@ -39,7 +39,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--top-k", type=int, default=0)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--plan", default="tp=1,pp=1", help="e.g. tp=2,pp=1")
-    parser.add_argument("--dtype", choices=DTYPES, default="fp32")
+    parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="of the weights")
+    parser.add_argument("--kv-dtype", choices=KV_DTYPES, default="fp32", help="of the KV cache")
+    parser.add_argument("--int4-group", choices=INT4_GROUPS, type=int, default=32)
     parser.add_argument("--threads", type=_positive, default=1, help="threads of each rank")
     parser.add_argument("--raw", action="store_true", help="no chat template: continue the text")
     return parser.parse_args(arguments)
@@ -56,6 +58,8 @@ def make_spec(options: argparse.Namespace) -> ProcessSpec:
     config = EngineConfig(
         plan=ParallelPlan.parse(options.plan),
         dtype=options.dtype,
+        kv_dtype=options.kv_dtype,
+        int4_group=options.int4_group,
         threads_per_rank=options.threads,
     )
     path = bundled_model() if options.model == "bundled" else Path(options.model)

@@ -24,6 +24,7 @@ KERNEL_SETS = (
     "amx_int8",
     "amx_bf16",
     "amx_fp8",
+    "amx_fp8",
     "asimd",
     "asimddp",
     "i8mm",

@@ -82,6 +82,8 @@ class _Rank:
 
     def live(self) -> NoReturn:
         epoch = self._greet()
+        # A number type that this processor lacks is refused before anything is read.
+        self.kernel, self.linear = choose_linear(self.spec.config)
         checkpoint = open_checkpoint(self.spec.model_path)
         share = rank_share(checkpoint.config, self.plan, self.rank)
         store = self._meet()
@@ -130,10 +132,9 @@ class _Rank:
 
     def _load(self, checkpoint: Checkpoint, share: RankShare, mesh: Mesh) -> Decoder:
         self.session.phase = "loading"
-        linear = choose_linear(self.spec.config)[1]
         began = time.monotonic()
         decoder = load_decoder(
-            checkpoint, self.spec.config, share, linear, mesh, self._report_progress
+            checkpoint, self.spec.config, share, self.linear, mesh, self._report_progress
         )
         self.load_seconds = time.monotonic() - began
         say(
@@ -155,7 +156,6 @@ class _Rank:
         runner.warm_up()
 
     def _report_ready(self, decoder: Decoder, share: RankShare, mesh: Mesh) -> None:
-        kernel = choose_linear(self.spec.config)[0]
         self.session.phase = "idle"
         self.session.send(
             Ready(
@@ -165,12 +165,12 @@ class _Rank:
                 kv_heads=share.kv_heads.size,
                 first_layer=share.layers.start,
                 last_layer=share.layers.stop - 1,
-                kernel=kernel,
+                kernel=self.kernel,
                 transport=mesh.transport,
             )
         )
         seconds = time.monotonic() - self.began
-        say(f"Rank {self.rank} is ready after {seconds:.1f} s, with the {kernel} kernel.")
+        say(f"Rank {self.rank} is ready after {seconds:.1f} s, with the {self.kernel} kernel.")
 
     def _serve(self, runner: Runner, message: object, share: RankShare) -> None:
         if not isinstance(message, Step):
