@@ -8,7 +8,11 @@ from typing import Any
 import openai
 import pytest
 from openai import OpenAI
-from openai.types.chat import ChatCompletionUserMessageParam
+from openai.types.chat import (
+    ChatCompletionNamedToolChoiceParam,
+    ChatCompletionToolUnionParam,
+    ChatCompletionUserMessageParam,
+)
 
 from tests.stack.conftest import Stack, wait_for
 
@@ -154,3 +158,63 @@ def _head_address(stack: Stack) -> tuple[str, str]:
     )
     url, token = stack.manage("shell", "--no-imports", "-c", code).split()[-2:]
     return url, token
+
+
+def test_a_forced_call_fits_its_schema_whole_and_streamed(client: OpenAI) -> None:
+    parameters: dict[str, object] = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 20}, "unit": {"enum": ["c", "f"]}},
+        "required": ["city", "unit"],
+        "additionalProperties": False,
+    }
+    tools: list[ChatCompletionToolUnionParam] = [
+        {"type": "function", "function": {"name": "weather", "parameters": parameters}}
+    ]
+    choice: ChatCompletionNamedToolChoiceParam = {
+        "type": "function",
+        "function": {"name": "weather"},
+    }
+    answer = client.chat.completions.create(
+        model=MODEL,
+        messages=QUESTION,
+        temperature=0,
+        max_tokens=80,
+        tools=tools,
+        tool_choice=choice,
+    )
+    assert answer.choices[0].finish_reason == "tool_calls"
+    calls = answer.choices[0].message.tool_calls
+    assert calls is not None
+    assert calls[0].type == "function"
+    assert set(json.loads(calls[0].function.arguments)) == {"city", "unit"}
+    with client.chat.completions.stream(
+        model=MODEL,
+        messages=QUESTION,
+        temperature=0,
+        max_tokens=80,
+        tools=tools,
+        tool_choice=choice,
+    ) as stream:
+        streamed = stream.get_final_completion().choices[0].message.tool_calls
+    assert streamed is not None
+    assert streamed[0].function.arguments == calls[0].function.arguments
+
+
+def test_an_answer_has_the_form_and_the_probabilities_that_were_asked_for(client: OpenAI) -> None:
+    answer = client.chat.completions.create(
+        model=MODEL,
+        messages=QUESTION,
+        max_tokens=20,
+        logprobs=True,
+        top_logprobs=2,
+        n=2,
+        extra_body={"guided_choice": ["Paris", "London"]},
+    )
+    for choice in answer.choices:
+        assert choice.message.content in ("Paris", "London")
+        assert choice.finish_reason == "stop"
+        assert choice.logprobs is not None
+        assert choice.logprobs.content is not None
+        text = "".join(entry.token for entry in choice.logprobs.content)
+        assert text == choice.message.content
+        assert all(len(entry.top_logprobs) == 2 for entry in choice.logprobs.content)

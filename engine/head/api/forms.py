@@ -72,7 +72,7 @@ def _guided(fields: Fields) -> list[Form]:
             forms.append(_json_object(name))
         elif key in _READERS and value is not None:
             forms.append(_READERS[key](value, name))
-        elif key == "structural_tag" and value is not None:
+        elif key in ("structural_tag", "whitespace_pattern") and value is not None:
             raise RequestError(
                 f"{name} is not supported by this engine.",
                 param=name,

@@ -38,6 +38,9 @@ UNSUPPORTED: dict[str, tuple[Any, ...]] = {
     "chat_template": (),
     "mm_processor_kwargs": ({},),
     "prompt_embeds": (),
+    "guided_whitespace_pattern": (),
+    "return_token_ids": (False,),
+    "return_tokens_as_token_ids": (False,),
 }
 """Field -> the values that mean "not asked for"."""
 
