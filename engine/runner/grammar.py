@@ -34,7 +34,7 @@ class Vocabulary(Protocol):
     @property
     def stop_ids(self) -> frozenset[int]: ...
     def token_bytes(self, token: int) -> bytes: ...
-    def encode(self, text: str) -> list[int]: ...
+    def encode(self, text: str, *, first: bool = True) -> list[int]: ...
 
 
 class Follower:
@@ -122,4 +122,29 @@ class _Words:
         ]
 
     def __call__(self, text: bytes | str) -> list[int]:
-        return self._vocabulary.encode(text if isinstance(text, str) else text.decode())
+        """Ids that the model itself would use for a text that the grammar prescribes."""
+        wanted = text.encode() if isinstance(text, str) else text
+        ids = self._vocabulary.encode(wanted.decode("utf-8", "replace"), first=False)
+        spelled = b"".join(map(self._vocabulary.token_bytes, ids))
+        return ids if spelled == wanted else self._spell(wanted)
+
+    def _spell(self, text: bytes) -> list[int]:
+        """The longest token that fits, again and again; as far as there is one."""
+        ids: list[int] = []
+        while text:
+            lengths = range(min(len(text), self._longest), 0, -1)
+            found = next((length for length in lengths if text[:length] in self._ids), 0)
+            if not found:
+                return ids
+            ids.append(self._ids[text[:found]])
+            text = text[found:]
+        return ids
+
+    @cached_property
+    def _ids(self) -> dict[bytes, int]:
+        special = set(self.special_token_ids)
+        return {text: token for token, text in enumerate(self.tokens) if token not in special}
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self._ids), default=0)

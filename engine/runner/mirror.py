@@ -1,6 +1,7 @@
 """The rank's mirror of the head's sequences; proves agreement before anything is computed."""
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 from engine.config import BLOCK_SIZE
 from engine.errors import ProtocolError
@@ -112,7 +113,7 @@ class Mirror:
                 step=n,
                 limit=self._num_blocks,
             )
-        if not all(0 <= token < self._vocab_size for token in row.tokens):
+        if not all(0 <= token < self._vocab_size for token in chain(row.tokens, row.targets)):
             raise ProtocolError(_("Step %(step)s holds a token outside the vocabulary."), step=n)
 
     def _check_digest(self, step: Step) -> None:

@@ -14,6 +14,8 @@ from engine.runner.outcome import Outcome
 from engine.runner.readout import Draws, Readout, Scores
 from engine.runner.sampler import Sampler
 
+WARM_TOKENS = 256
+"""Of the prompt computed at start: longer ones bring little and take their time."""
 _WARM = Admit(Sampling(top_p=0.9, logprobs=1))
 
 
@@ -36,13 +38,13 @@ class Runner:
         self.mirror = Mirror(epoch, config.num_kv_blocks, model.vocab_size, limit)
 
     def warm_up(self) -> None:
-        """The largest prefill and the largest decode batch, through every layer, collective and
-        the sampler, so that the first request finds the allocator's memory mapped.
+        """A long prompt and the largest decode batch, through every layer, collective and the
+        sampler, so that the first request finds kernels chosen and the allocator's memory mapped.
 
         It writes only to blocks that are cleared when they are first handed out.
         """
         blocks = self._config.num_kv_blocks
-        length = min(self._config.token_budget, blocks * BLOCK_SIZE)
+        length = min(self._config.token_budget, blocks * BLOCK_SIZE, WARM_TOKENS)
         prompt = Row(0, [0] * length, 0, list(range(-(-length // BLOCK_SIZE))), True)
         decodes = [
             Row(seq, [0], 1, [seq % blocks], True) for seq in range(self._config.max_batch_size)
