@@ -7,16 +7,18 @@ import time
 from collections import deque
 
 from engine.checkpoint import Checkpoint
+from engine.core.counters import Counters
 from engine.core.prefix import namespace
 from engine.core.request import Event, Request
 from engine.core.scheduler import Scheduler
-from engine.errors import ConfigError, EngineError, RequestError, Said
+from engine.errors import ConfigError, EngineError, RankError, RequestError, Said
 from engine.errors import gettext_noop as _
 from engine.head.answer import Answer, Generation
 from engine.head.deadlines import Deadlines
 from engine.head.group import RankGroup
 from engine.head.meter import Meter
 from engine.head.peer import RankPeer
+from engine.head.rehearsal import rehearsal_answer, rehearsal_prompt
 from engine.head.wanted import Wanted as Wanted
 from engine.head.watchdog import Watchdog
 from engine.protocol.launch import Address, ProcessSpec
@@ -124,14 +126,7 @@ class HeadEngine:
         """
         if self.status != "ready":
             raise RequestError(f"The model is not ready: {self.detail}", status=503)
-        requests = self._requests(prompts, wanted)
-        self.scheduler.add_all(requests)
-        generation = Generation(requests, wanted.n)
-        for index, request in enumerate(requests):
-            answer = Answer(index, self.tokenizer, wanted.stop, wanted.shown)
-            self._answers[request.id] = (answer, generation)
-        self._wake.set()
-        return generation
+        return self._queue(prompts, wanted)
 
     def abort(self, generation: Generation) -> None:
         """End what is still open of a generation nobody reads any more."""
@@ -165,6 +160,16 @@ class HeadEngine:
             itl_seconds=self.meter.itl.median(),
             tokens_per_second=self.meter.tokens.total() if busy else None,
         )
+
+    def _queue(self, prompts: list[list[int]], wanted: Wanted) -> Generation:
+        requests = self._requests(prompts, wanted)
+        self.scheduler.add_all(requests)
+        generation = Generation(requests, wanted.n)
+        for index, request in enumerate(requests):
+            answer = Answer(index, self.tokenizer, wanted.stop, wanted.shown)
+            self._answers[request.id] = (answer, generation)
+        self._wake.set()
+        return generation
 
     def _requests(self, prompts: list[list[int]], wanted: Wanted) -> list[Request]:
         seed = wanted.seed if wanted.seed is not None else secrets.randbits(63)
@@ -201,8 +206,8 @@ class HeadEngine:
 
     async def _serve(self) -> None:
         await self._group.assemble(EPOCH)
-        self.ready.set()
-        log.info("Ready: %s over %s.", self.spec.served_name, self.spec.config.plan)
+        prompt = rehearsal_prompt(self.chat, self.tokenizer, self.capacity)
+        rehearsal = self._queue([prompt], rehearsal_answer(prompt, self.capacity))
         events: list[Event] = []
         while True:
             while (step := self.scheduler.schedule(time.monotonic())) is not None:
@@ -214,9 +219,24 @@ class HeadEngine:
                 continue
             if not (self.scheduler.running or self.scheduler.waiting or self.scheduler.in_flight):
                 self.scheduler.audit()
+                self._open(rehearsal)
             await self._wake.wait()
             self._wake.clear()
             events = self._collect()
+
+    def _open(self, rehearsal: Generation) -> None:
+        """Take requests, once the rehearsal is over on every rank; it counts nowhere."""
+        if self.ready.is_set() or self._watchdog.waiting:
+            return
+        (request,) = rehearsal.requests
+        if request.finish == "error":
+            raise RankError(_("The first answer failed: %(reason)s"), reason=request.error)
+        self.scheduler.counters = Counters()
+        self.meter = Meter()
+        for peer in self._group.peers:
+            peer.forget_times()
+        self.ready.set()
+        log.info("Ready: %s over %s.", self.spec.served_name, self.spec.config.plan)
 
     def _collect(self) -> list[Event]:
         events: list[Event] = []
@@ -248,4 +268,6 @@ class HeadEngine:
         self._watchdog.finished(peer, message.n)
         if isinstance(message, Result) and peer.rank == self._group.output_rank:
             self._results.append(message)
+            self._wake.set()
+        elif not self.ready.is_set():
             self._wake.set()

@@ -70,6 +70,10 @@ class RankPeer:
                 self.phase, self.step = "idle", max(self.step, message.n)
                 self._record(message.timings)
 
+    def forget_times(self) -> None:
+        """Of the steps so far."""
+        self._total, self._compute, self._communicate = Window(1.0), Window(1.0), Window(1.0)
+
     def stats(self) -> RankStats:
         ready = self.ready
         heard = self.heard_at

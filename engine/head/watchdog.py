@@ -39,6 +39,11 @@ class Watchdog:
         self._silent = {peer.rank: 0.0 for peer in group.peers}
         """Seconds since each was heard, without those in which this head could not listen."""
 
+    @property
+    def waiting(self) -> bool:
+        """Whether some rank has not ended every step."""
+        return bool(self._flights)
+
     def sent(self, step: Step) -> None:
         self._flights[step.n] = _Flight(step, (peer.rank for peer in self._group.peers))
 

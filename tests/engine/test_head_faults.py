@@ -24,6 +24,10 @@ QUICK = Deadlines(
 )
 
 
+THIRD = 4
+"""Number of a first request's third step: a rehearsal took two."""
+
+
 async def start_held(world: HeadWorld, **body: Any) -> asyncio.Task[Any]:
     """A chat whose third step is on its way and will not be answered."""
     await world.ranks[1].allow(2)
@@ -40,7 +44,7 @@ async def test_a_dead_rank_is_named_and_the_answer_fails_with_the_reason() -> No
         world.ranks[1].cut()
         status, answer = await chat
         error = await world.death()
-        assert str(error) == "Rank 1 has gone: its connection closed during step 2."
+        assert str(error) == f"Rank 1 has gone: its connection closed during step {THIRD}."
         assert isinstance(error, RankError)
         assert status == 500
         assert answer["error"] == {
@@ -88,7 +92,7 @@ async def test_a_rank_that_hangs_in_a_step_is_named(deaf: bool, named: str) -> N
         error = await world.death()
         status, _ = await chat
     assert isinstance(error, DeadlineError)
-    assert str(error).startswith(f"No answer from {named} during step 2 (")
+    assert str(error).startswith(f"No answer from {named} during step {THIRD} (")
     assert status == 500
 
 
@@ -97,7 +101,7 @@ async def test_a_mute_rank_is_found_however_long_its_step_may_take() -> None:
     async with head_world(deadlines=patient) as world:
         chat = await start_held(world, max_tokens=50)
         world.ranks[1].deaf = True
-        assert str(await world.death()).startswith("No answer from rank 1 during step 2 (")
+        assert str(await world.death()).startswith(f"No answer from rank 1 during step {THIRD} (")
         await chat
 
 
@@ -145,8 +149,8 @@ async def test_a_result_that_does_not_fit_its_step_ends_the_launch(tokens: list[
         writer = world.ranks[0]._writer
         assert writer is not None
         timings = Timings(0.0, 0.0, 0.0)
-        writer.write(pack_frame(encode(Result(2, tokens, [], timings))))
-        writer.write(pack_frame(encode(StepDone(2, timings))))
+        writer.write(pack_frame(encode(Result(THIRD, tokens, [], timings))))
+        writer.write(pack_frame(encode(StepDone(THIRD, timings))))
         assert "wrong number of tokens" in str(await world.death())
         status, _ = await chat
     assert status == 500
