@@ -87,6 +87,21 @@ async def test_completions_report_lists_and_offsets() -> None:
         assert parts == both["logprobs"][name]
 
 
+async def test_a_prompt_can_be_scored_without_an_answer() -> None:
+    async with head_world() as world:
+        body: Json = {"prompt": [5, 6, 7], "max_tokens": 0, "echo": True, "logprobs": 1}
+        status, answer = await world.post("/v1/completions", **body)
+        events = await world.stream("/v1/completions", **body)
+        refused, _ = await world.post("/v1/completions", prompt="x", max_tokens=0)
+    assert (status, refused) == (200, 400)
+    choice = answer["choices"][0]
+    assert choice["text"] == world.tokenizer.decode([5, 6, 7])
+    assert len(choice["logprobs"]["tokens"]) == 3
+    assert choice["finish_reason"] == "length"
+    assert answer["usage"]["completion_tokens"] == 0
+    assert "".join(event["choices"][0]["text"] for event in events) == choice["text"]
+
+
 async def test_prompt_logprobs_name_every_token_after_the_first() -> None:
     async with head_world() as world:
         prompts = [[5, 6, 7, 8], [9, 10]]

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
+from engine.core.request import FinishReason
 from engine.head.answer import Delta, Generation, Token
 from engine.head.api.logprobs import EchoedPrompt, LogprobShaper
 from engine.head.api.replies import Envelope, Json
@@ -35,21 +38,28 @@ class CompletionReply:
         echo: Echo | None,
         *,
         prompt_logprobs: bool,
+        silent: bool,
     ) -> None:
+        """`silent`: the echo alone is told."""
         self._envelope = Envelope("cmpl", model, generation)
         self._generation = generation
         self._logprobs = logprobs
         self._echo = echo
         self._prompt_logprobs = prompt_logprobs
+        self._silent = silent
         self._choices = [_Choice() for _ in generation.requests]
 
     def usage(self) -> Json:
-        return self._envelope.usage()
+        usage = self._envelope.usage()
+        if self._silent:
+            usage |= {"completion_tokens": 0, "total_tokens": usage["prompt_tokens"]}
+        return usage
 
     def opening(self) -> list[Json]:
         return []
 
     def chunk(self, delta: Delta) -> Json:
+        delta = self._told(delta)
         choice = self._choices[delta.index]
         echoed = self._begin(choice, delta)
         logprobs = None
@@ -72,6 +82,7 @@ class CompletionReply:
         return self._envelope.around(KIND, []) | {"usage": self.usage()}
 
     def add(self, delta: Delta) -> None:
+        delta = self._told(delta)
         choice = self._choices[delta.index]
         if (echoed := self._begin(choice, delta)) is not None:
             choice.text.append(echoed.text)
@@ -93,6 +104,12 @@ class CompletionReply:
                 body["prompt_logprobs"] = self._logprobs.prompt(reports)
             choices.append(body)
         return self._envelope.around(KIND, choices) | {"usage": self.usage()}
+
+    def _told(self, delta: Delta) -> Delta:
+        if not self._silent:
+            return delta
+        finish: FinishReason | None = "length" if delta.finish else None
+        return msgspec.structs.replace(delta, text="", tokens=(), finish=finish)
 
     def _begin(self, choice: _Choice, delta: Delta) -> EchoedPrompt | None:
         """The prompt, before the first of its answer."""

@@ -95,6 +95,7 @@ class Preparer:
             self._shaper(asked),
             echo if asked.echo else None,
             prompt_logprobs=asked.prompt_logprobs,
+            silent=asked.silent,
         )
 
     def _shaper(self, asked: Asked) -> LogprobShaper:

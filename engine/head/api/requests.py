@@ -69,6 +69,8 @@ class CompletionAsked(Asked, frozen=True, kw_only=True):
     prompts: list[str] | list[list[int]]
     echo: bool
     """Whether the prompt stands before its answer; with logprobs, its own are among them."""
+    silent: bool
+    """Whether nothing is to follow the prompt."""
     prompt_logprobs: bool
     """Whether the prompt's are wanted in a field of their own."""
     add_bos: bool
@@ -101,10 +103,11 @@ def read_completion(payload: bytes) -> CompletionAsked:
     fields = Fields.parse(payload)
     for name in ("tools", "messages"):
         fields.refuse_unless(name, ([],))
-    max_tokens = fields.integer("max_tokens", 1)
-    wanted = read_wanted(fields, 16 if max_tokens is None else max_tokens)
-    logprobs = fields.integer("logprobs", 0, MAX_LOGPROBS)
     echo = fields.flag("echo")
+    max_tokens = fields.integer("max_tokens", 0 if echo else 1)
+    # A prompt is scored on the way to a token of its answer, so one is drawn in any case.
+    wanted = read_wanted(fields, 16 if max_tokens is None else max(1, max_tokens))
+    logprobs = fields.integer("logprobs", 0, MAX_LOGPROBS)
     scored = logprobs if echo and wanted.prompt_logprobs is None else wanted.prompt_logprobs
     asked = CompletionAsked(
         **_common(
@@ -112,6 +115,7 @@ def read_completion(payload: bytes) -> CompletionAsked:
         ),
         prompts=_prompts(fields.raw("prompt")),
         echo=echo,
+        silent=max_tokens == 0,
         prompt_logprobs=wanted.prompt_logprobs is not None,
         add_bos=fields.flag("add_special_tokens", default=True),
     )
