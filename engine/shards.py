@@ -3,9 +3,9 @@
 Attention is split by KV-head groups, unevenly when it must be: 3 KV heads over tp=2 give 2 + 1.
 Latent attention is split by its query heads, and every rank holds the one latent. The MLP, and
 each expert's, is split evenly in whole quantisation blocks: each half of a layer ends in an
-all-reduce that waits for the slowest rank, so every half is balanced by itself and a lighter MLP cannot repay a
-heavier attention. The vocabulary is split evenly, layers are contiguous, and earlier stages take
-the remainder because the last one also holds the output head.
+all-reduce that waits for the slowest rank, so every half is balanced by itself and a lighter MLP
+cannot repay a heavier attention. The vocabulary is split evenly, layers are contiguous, and earlier
+stages take the remainder because the last one also holds the output head.
 """
 
 from itertools import pairwise
@@ -191,43 +191,6 @@ def _split_heads(model: ModelConfig, plan: ParallelPlan, tp_rank: int) -> tuple[
 def rank_shares(model: ModelConfig, plan: ParallelPlan) -> list[RankShare]:
     """Every rank's share, in rank order."""
     return [rank_share(model, plan, rank) for rank in range(plan.world_size)]
-
-
-def layer_parameters(model: ModelConfig, share: RankShare, layer: int) -> int:
-    """Weights of the linear layers of decoder layer `layer` that `share` holds."""
-    return _attention_parameters(model, share) + _mlp_parameters(model, share, layer)
-
-
-def _attention_parameters(model: ModelConfig, share: RankShare) -> int:
-    hidden, heads, latent = model.hidden_size, share.heads.size, model.latent
-    if latent is None:
-        return 2 * hidden * model.head_dim * (heads + share.kv_heads.size)
-    queries = heads * model.head_dim
-    query = hidden * queries if latent.q_rank is None else latent.q_rank * (hidden + queries)
-    key_value = hidden * latent.cache_width
-    key_value += latent.kv_rank * heads * (latent.nope_dim + latent.value_dim)
-    return query + key_value + hidden * heads * latent.value_dim
-
-
-def _mlp_parameters(model: ModelConfig, share: RankShare, layer: int) -> int:
-    hidden, experts = model.hidden_size, model.experts
-    if experts is None or not model.has_experts(layer):
-        return 3 * hidden * share.intermediate.size
-    columns = experts.count * share.expert_columns.size + share.shared_columns.size
-    return hidden * (3 * columns + experts.count)
-
-
-def share_parameters(model: ModelConfig, share: RankShare) -> int:
-    """All weights `share` holds: linear layers, layer norms, embedding and output head."""
-    norms = (4 if model.post_norms else 2) * model.hidden_size * share.layers.size
-    layers = range(share.layers.start, share.layers.stop)
-    total = sum(layer_parameters(model, share, layer) for layer in layers) + norms
-    table = share.vocab.size * model.hidden_size
-    if share.last_stage:
-        total += table + model.hidden_size
-    if share.first_stage and not (share.last_stage and model.tie_embeddings):
-        total += table
-    return total
 
 
 def kv_elements_per_token(model: ModelConfig, share: RankShare) -> int:

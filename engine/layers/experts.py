@@ -37,16 +37,9 @@ class MixtureOfExperts:
         routing = self.router(x)
         expert_of, order = routing.ids.flatten().sort(stable=True)
         rows = order // routing.ids.shape[1]
-        weights = routing.weights.flatten()[order].unsqueeze(1)
         counts = expert_of.bincount(minlength=len(self._experts))
         self.tokens += counts
-        total = torch.zeros_like(x)
-        start = 0
-        for expert, count in enumerate(counts.tolist()):
-            if not count:
-                continue
-            part = slice(start, start + count)
-            result = self._experts[expert](x[rows[part]])
-            total.index_add_(0, rows[part], result * weights[part])
-            start += count
-        return total
+        shares = zip(self._experts, torch.split(x[rows], counts.tolist()), strict=True)
+        results = torch.cat([expert(tokens) for expert, tokens in shares if len(tokens)])
+        weighted = results.mul_(routing.weights.flatten()[order].unsqueeze(1))
+        return torch.zeros_like(x).index_add_(0, rows, weighted)
