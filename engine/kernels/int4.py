@@ -13,6 +13,8 @@ from engine.quant import microscale, quantize_groups
 
 ROW_UNIT = 16
 """The kernel takes rows in multiples of this."""
+_CHUNK = 2**20
+"""Weights quantised at once: trying several ranges takes many times their memory."""
 _INNER_TILES = 2
 """An argument that the packing takes for GPUs; any allowed value means nothing here."""
 
@@ -24,12 +26,11 @@ class Int4Linear:
         self._rows, self._columns = weight.shape
         self._bias = bias
         self._group = group
-        padded = F.pad(weight, (0, -self._columns % group, 0, -self._rows % ROW_UNIT))
-        codes, scales, centres = quantize_groups(padded, group)
+        codes, scales = _quantized(weight, group)
         self._codes = torch.ops.aten._convert_weight_to_int4pack_for_cpu(
-            codes.view(padded.shape), _INNER_TILES
+            codes.to(torch.int32), _INNER_TILES
         )
-        self._scales = torch.cat((scales, centres), dim=2).transpose(0, 1).contiguous()
+        self._scales = scales.transpose(0, 1).contiguous()
 
     @property
     def nbytes(self) -> int:
@@ -42,3 +43,17 @@ class Int4Linear:
             codes, self._codes, self._group, self._scales
         )
         return add_bias(product[:, : self._rows].float(), self._bias)
+
+
+def _quantized(weight: Tensor, group: int) -> tuple[Tensor, Tensor]:
+    """Padded codes, uint8 (rows, columns), and scales with centres (rows, groups, 2)."""
+    rows, columns = weight.shape
+    below = -rows % ROW_UNIT
+    codes, scales = [], []
+    for part in torch.split(weight, max(1, _CHUNK // columns)):
+        padded = F.pad(part, (0, -columns % group))
+        code, scale, centre = quantize_groups(padded, group)
+        codes.append(code.to(torch.uint8).view(padded.shape))
+        scales.append(torch.cat((scale, centre), dim=2))
+    padding = (0, 0, 0, below)
+    return F.pad(torch.cat(codes), padding), F.pad(torch.cat(scales), (0, 0, *padding))

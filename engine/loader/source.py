@@ -6,7 +6,7 @@ unified-memory box would double the footprint).
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -20,6 +20,8 @@ from engine.loader.dequantize import dequantize
 from engine.shards import Span
 
 CHUNK_BYTES = 1 << 20
+ROW_UNIT = 64
+"""Parts of a matrix are whole multiples of this many rows, which is what kernels like."""
 
 Progress = Callable[[float, str], None]
 """Called with the fraction of the rank's tensors read (0..1) and what was just read."""
@@ -72,6 +74,37 @@ class WeightSource:
         out = torch.empty(info.shape[0], span.size)
         self._fill(info, Span(0, info.shape[0]), span, out)
         return out
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._tensors[name].shape
+
+    def stack(
+        self, names: Sequence[str], rows: Span | None = None, columns: Span | None = None
+    ) -> Tensor:
+        """One slice of several matrices of one shape, one below the other, float32.
+
+        Each is read to its place, so nothing is ever there twice.
+        """
+        infos = [self._claim(name, 2) for name in names]
+        rows, columns = _slice(infos[0], rows, columns)
+        out = torch.empty(len(infos) * rows.size, columns.size)
+        for info, part in zip(infos, out.chunk(len(infos)), strict=True):
+            self._fill(info, rows, columns, part)
+        return out
+
+    def in_parts(
+        self, names: Sequence[str], rows: Span | None, columns: Span | None, most_bytes: int
+    ) -> Iterator[Tensor]:
+        """The same in parts of at most `most_bytes`, each read when it is asked for."""
+        for name in names:
+            info = self._claim(name, 2)
+            high, wide = _slice(info, rows, columns)
+            step = max(ROW_UNIT, most_bytes // (4 * wide.size) // ROW_UNIT * ROW_UNIT)
+            for first in range(high.start, high.stop, step):
+                part = Span(first, min(first + step, high.stop))
+                out = torch.empty(part.size, wide.size)
+                self._fill(info, part, wide, out)
+                yield out
 
     def finish(self) -> None:
         """Raise CheckpointError when the model left a tensor of its share unread."""
@@ -176,3 +209,7 @@ class WeightSource:
                 )
             view = view[count:]
             offset += count
+
+
+def _slice(info: Stored, rows: Span | None, columns: Span | None) -> tuple[Span, Span]:
+    return rows or Span(0, info.shape[0]), columns or Span(0, info.shape[1])

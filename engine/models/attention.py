@@ -49,8 +49,9 @@ def _joined(blueprint: Blueprint, parts: dict[str, Tensor]) -> Tensor:
 def _output(blueprint: Blueprint, layer: int) -> Linear:
     weights, columns = blueprint.weights, blueprint.share.heads.times(blueprint.model.head_dim)
     bias = weights.bias(layer, "attn_output") if blueprint.model.output_bias else None
-    matrix = weights.columns(layer, "attn_output", columns)
-    return weights.pack(matrix, bias if blueprint.adds_bias else None)
+    if not blueprint.adds_bias:
+        bias = None
+    return weights.pack_columns(layer, "attn_output", columns, bias)
 
 
 def _norms(blueprint: Blueprint, layer: int) -> tuple[RMSNorm, RMSNorm] | None:

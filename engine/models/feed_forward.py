@@ -27,13 +27,13 @@ def gated_mlp(
     ranks' parts, by default the tensor-parallel one."""
     weights = blueprint.weights
     parts = [f"ffn_gate{suffix}", f"ffn_up{suffix}"]
-    gate_up = torch.cat([weights.rows(layer, part, span) for part in parts])
-    down = weights.columns(layer, f"ffn_down{suffix}", span)
     gate_up_bias = torch.cat([weights.bias(layer, part, span) for part in parts]) if bias else None
     down_bias = weights.bias(layer, f"ffn_down{suffix}") if bias else None
+    if not blueprint.adds_bias:
+        down_bias = None
     return GatedMLP(
-        gate_up=weights.pack(gate_up, gate_up_bias),
-        down=weights.pack(down, down_bias if blueprint.adds_bias else None),
+        gate_up=weights.pack_rows(layer, parts, span, gate_up_bias),
+        down=weights.pack_columns(layer, f"ffn_down{suffix}", span, down_bias),
         group=group or blueprint.mesh.tp,
         activation=blueprint.model.activation,
     )

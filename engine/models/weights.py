@@ -1,11 +1,14 @@
 """One rank's slices of a checkpoint, made ready for its layers."""
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from engine.checkpoint.tensors import Layout, layer_tensor
 from engine.kernels import Linear, LinearFactory
 from engine.layers import RMSNorm
 from engine.loader import WeightSource
+from engine.models.packing import pack_stack, pack_table
 from engine.shards import Span
 
 
@@ -37,7 +40,19 @@ class RankWeights:
 
     def pack_matrix(self, name: str, span: Span) -> Linear:
         """An output head over rows of a matrix that belongs to no layer."""
-        return self._counted(self._head(self._source.rows(name, span)))
+        return self._counted(pack_stack(self._head, self._source, [name], rows=span))
+
+    def pack_rows(
+        self, layer: int, parts: Sequence[str], span: Span, bias: Tensor | None = None
+    ) -> Linear:
+        """One linear layer over the same rows of several matrices, one below the other."""
+        names = [layer_tensor(layer, f"{part}.weight") for part in parts]
+        return self._counted(pack_stack(self._linear, self._source, names, rows=span, bias=bias))
+
+    def pack_columns(self, layer: int, part: str, span: Span, bias: Tensor | None = None) -> Linear:
+        """A linear layer over columns of a matrix."""
+        names = [layer_tensor(layer, f"{part}.weight")]
+        return self._counted(pack_stack(self._linear, self._source, names, columns=span, bias=bias))
 
     def norm(self, name: str, eps: float) -> RMSNorm:
         weight = self._source.vector(name) + self._layout.norm_offset
@@ -66,7 +81,7 @@ class RankWeights:
 
     def pack_table(self, table: Tensor) -> Linear:
         """An output head over a table already handed out: the same memory, if its kernel can."""
-        linear = self._head(table)
+        linear = pack_table(self._head, table)
         if getattr(linear, "weight", None) is not table:
             self.nbytes += linear.nbytes
         return linear
