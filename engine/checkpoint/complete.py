@@ -49,7 +49,7 @@ def check_tensors(
             )
     for tensor, stored in tensors.items():
         if tensor not in expected:
-            raise foreign(stored.path.name, tensor, config)
+            raise foreign(stored.path.name, spoken(tensor), config)
 
 
 def foreign(name: str, tensor: str, config: ModelConfig) -> CheckpointError:

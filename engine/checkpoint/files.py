@@ -32,6 +32,30 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
+def is_folder(path: Path) -> bool:
+    """False for what cannot be looked at too; opening it then says why."""
+    return os.path.isdir(path)
+
+
+def is_there(path: Path) -> bool:
+    return os.path.exists(path)
+
+
+def size_of(path: Path) -> int:
+    with opened(path) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+def names_in(folder: Path) -> list[str]:
+    """Sorted."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError as error:
+        raise CheckpointError(
+            _("Cannot open %(path)s: %(reason)s."), path=str(folder), reason=system_words(error)
+        ) from error
+
+
 def read_text(path: Path, limit: int) -> str:
     """A whole UTF-8 file of at most `limit` bytes."""
     with opened(path) as file:

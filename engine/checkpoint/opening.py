@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from engine.checkpoint.checkpoint import Checkpoint
-from engine.checkpoint.files import opened
+from engine.checkpoint.files import is_folder, opened
 from engine.checkpoint.folder import folder_files, open_folder, refuse_file
 from engine.checkpoint.gguf import gguf_parts, open_gguf
 
@@ -16,7 +16,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     Raises CheckpointError with one sentence that says what is wrong and where.
     """
     path = Path(path)
-    if _is_folder(path):
+    if is_folder(path):
         return open_folder(path)
     refuse_file(path)
     return open_gguf(path)
@@ -25,7 +25,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 def revision(path: str | os.PathLike[str]) -> str:
     """SHA-256 in hex of the file's content; of the names and digests of several files."""
     path = Path(path)
-    files = folder_files(path) if _is_folder(path) else gguf_parts(path)
+    files = folder_files(path) if is_folder(path) else gguf_parts(path)
     if len(files) == 1 and files[0] == path:
         return _digest(path)
     total = hashlib.sha256()
@@ -37,10 +37,3 @@ def revision(path: str | os.PathLike[str]) -> str:
 def _digest(path: Path) -> str:
     with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except ValueError:  # a path that no file can have
-        return False

@@ -3,6 +3,7 @@
 from engine.checkpoint.declared import Declared
 from engine.checkpoint.folder.layers import layer_count
 from engine.checkpoint.routing import check_groups
+from engine.errors import CheckpointError
 from engine.errors import gettext_noop as _
 from engine.model_config import Experts
 
@@ -118,7 +119,7 @@ def _check_word(declared: Declared, key: str, known: str) -> None:
         raise _unknown(declared, key, word)
 
 
-def _unknown(declared: Declared, key: str, word: str) -> Exception:
+def _unknown(declared: Declared, key: str, word: str) -> CheckpointError:
     return declared.refuse(
         _("%(key)s %(word)r is not supported for this architecture"), key=key, word=word[:60]
     )

@@ -1,12 +1,13 @@
 """A Hugging Face folder as a checkpoint."""
 
 import re
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from engine.checkpoint.checkpoint import Checkpoint, label
-from engine.checkpoint.files import read_object, read_text
+from engine.checkpoint.files import is_there, opened, read_object, size_of
 from engine.checkpoint.folder import tokenizer
 from engine.checkpoint.folder.config import read_config
 from engine.checkpoint.folder.shards import (
@@ -22,7 +23,8 @@ from engine.errors import CheckpointError
 from engine.errors import gettext_noop as _
 
 CONFIG, CARD = "config.json", "README.md"
-MAX_CONFIG, MAX_CARD = 10_000_000, 10_000_000
+MAX_CONFIG = 10_000_000
+_CARD_START = 64 * 1024
 _MAX_NAME, _MAX_LICENSE = 200, 80
 _LICENSE = re.compile(r"\A---\n(?:(?!---).*\n)*?license: *['\"]?(?P<license>[^'\"\n]+)")
 
@@ -39,9 +41,10 @@ class FolderCheckpoint(Checkpoint):
     @cached_property
     def license(self) -> str:
         """From the front matter of the model card."""
-        card = self.path / CARD
-        match = _LICENSE.match(read_text(card, MAX_CARD)) if card.is_file() else None
-        return label(match["license"], _MAX_LICENSE) if match else ""
+        with suppress(CheckpointError), opened(self.path / CARD) as file:
+            match = _LICENSE.match(file.read(_CARD_START).decode("utf-8", "replace"))
+            return label(match["license"], _MAX_LICENSE) if match else ""
+        return ""
 
     @property
     def token_count(self) -> int:
@@ -59,7 +62,7 @@ def open_folder(path: Path) -> FolderCheckpoint:
     stored = stored_tensors(path)
     checkpoint = FolderCheckpoint(
         path=path,
-        size_bytes=sum(file.stat().st_size for file in weight_files(path)),
+        size_bytes=sum(size_of(file) for file in weight_files(path)),
         config=found.model,
         layout=found.layout,
         tensors=model_tensors(path, found.model, stored, found.extra_layers),
@@ -79,7 +82,7 @@ def folder_files(path: Path) -> list[Path]:
         tokenizer.GENERATION,
         tokenizer.TEMPLATE,
     )
-    return [file for name in small if (file := path / name).exists()] + weight_files(path)
+    return [path / name for name in small if is_there(path / name)] + weight_files(path)
 
 
 def refuse_file(path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from engine.checkpoint.files import read_object
+from engine.checkpoint.files import is_there, names_in, read_object
 from engine.checkpoint.folder.safetensors import read_header
 from engine.checkpoint.stored import TensorInfo
 from engine.errors import CheckpointError, Part, Said
@@ -19,13 +19,13 @@ MAX_SHARDS = 10_000
 def weight_files(folder: Path) -> list[Path]:
     """In a stable order; raises CheckpointError when there is none that can be read."""
     index = folder / INDEX
-    if index.exists():
+    if is_there(index):
         shards = _shards(folder, _weight_map(index))
         stray = folder / SINGLE
-        if stray.exists() and stray not in shards:
+        if is_there(stray) and stray not in shards:
             raise _wrong(index, _("%(file)s lies beside it and is not in it"), file=SINGLE)
         return shards
-    if (folder / SINGLE).exists():
+    if is_there(folder / SINGLE):
         return [folder / SINGLE]
     raise _nothing_readable(folder)
 
@@ -34,7 +34,7 @@ def stored_tensors(folder: Path) -> dict[str, TensorInfo]:
     """Every tensor of the folder by its name there; index and shards agree both ways."""
     index = folder / INDEX
     files = weight_files(folder)
-    if not index.exists():
+    if not is_there(index):
         return read_header(files[0])
     places = _weight_map(index)
     tensors: dict[str, TensorInfo] = {}
@@ -100,15 +100,15 @@ def _shards(folder: Path, places: Mapping[str, str]) -> list[Path]:
     if len(names) > MAX_SHARDS:
         raise _wrong(folder / INDEX, _("%(count)s shards cannot be real"), count=len(names))
     for name in names:
-        if not (folder / name).is_file():
+        if not is_there(folder / name):
             raise _wrong(folder / INDEX, _("shard %(shard)s is missing"), shard=name)
     return [folder / name for name in names]
 
 
 def _nothing_readable(folder: Path) -> CheckpointError:
-    for file in sorted(folder.iterdir()):
-        if file.suffix in PICKLES:
-            return pickle_refusal(file)
+    for name in names_in(folder):
+        if Path(name).suffix in PICKLES:
+            return pickle_refusal(folder / name)
     return CheckpointError(
         _("%(folder)s holds neither %(single)s nor %(index)s."),
         folder=str(folder),

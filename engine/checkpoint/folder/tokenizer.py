@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from engine.checkpoint.files import parse_object, read_object, read_text
+from engine.checkpoint.files import is_there, parse_object, read_object, read_text
 from engine.checkpoint.tokenizer import TokenizerMetadata, check_tokenizer
 from engine.errors import CheckpointError, Part, Said
 from engine.errors import gettext_noop as _
@@ -59,7 +59,7 @@ def read_tokenizer(folder: Path, config: Mapping[str, Any], rows: int) -> Tokeni
 
 
 def _text(folder: Path) -> str:
-    if not (folder / FILE).exists():
+    if not is_there(folder / FILE):
         raise CheckpointError(
             _(
                 "%(folder)s holds no tokenizer.json; make one with transformers: "
@@ -72,7 +72,7 @@ def _text(folder: Path) -> str:
 
 def _optional(folder: Path, name: str) -> dict[str, Any]:
     path = folder / name
-    return read_object(path, MAX_SETTINGS) if path.exists() else {}
+    return read_object(path, MAX_SETTINGS) if is_there(path) else {}
 
 
 def _tokens(root: Mapping[str, Any], rows: int) -> list[_Token]:
@@ -214,7 +214,7 @@ def _list(holder: Mapping[str, Any], key: str) -> list[Any]:
 def _template(folder: Path, settings: Mapping[str, Any]) -> str | None:
     """The default one where there are several."""
     path = folder / TEMPLATE
-    if path.exists():
+    if is_there(path):
         return read_text(path, MAX_SETTINGS)
     given = settings.get("chat_template")
     if isinstance(given, str):

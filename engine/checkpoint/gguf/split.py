@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from engine.checkpoint.declared import Declared
-from engine.checkpoint.files import opened
+from engine.checkpoint.files import is_there, opened
 from engine.checkpoint.gguf.cursor import Cursor
 from engine.checkpoint.gguf.header import Header, read_header
 from engine.checkpoint.gguf.metadata import Metadata
@@ -52,7 +52,7 @@ def read_parts(path: Path) -> list[Part]:
     """All parts, consistent with one another; raises CheckpointError, a missing part by name."""
     paths = gguf_parts(path)
     for index, file in enumerate(paths):
-        if index and not file.is_file():
+        if index and not is_there(file):
             raise CheckpointError(
                 _("%(file)s: part %(part)s of this model is missing."),
                 file=path.name,
