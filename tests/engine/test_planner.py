@@ -41,6 +41,7 @@ def test_every_stage_holds_its_layers_only(model: ModelConfig) -> None:
     assert sum(part.weights for part in parts) == whole.weights + table, "each end has the table"
 
 
+@pytest.mark.hazard("tp-beyond-heads")
 def test_a_plan_the_model_cannot_take_is_refused(model: ModelConfig) -> None:
     with pytest.raises(PlanError, match="KV heads"):
         rank_memory(model, EngineConfig(plan=ParallelPlan(tp=4)), 0)
