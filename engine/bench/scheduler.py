@@ -24,6 +24,7 @@ LONGEST_ANSWER = 512
 WARM_UP_STEPS = LONGEST_ANSWER
 """Until the first answers, which all began at once, are spread over their lengths."""
 
+_TOKENS = range(49_152)
 _NO_TIME = Timings(0.0, 0.0, 0.0)
 
 
@@ -127,7 +128,7 @@ class _Load:
         self._made += 1
         request = Request(
             id=str(self._made),
-            prompt=[self._random.randrange(49152) for _ in range(PROMPT)],
+            prompt=self._random.choices(_TOKENS, k=PROMPT),
             max_tokens=self._random.randint(LONGEST_ANSWER // 4, LONGEST_ANSWER),
             namespace=self._root,
             arrived_at=self._now,
