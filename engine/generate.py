@@ -30,7 +30,7 @@ GRACE_SECONDS = 1.0
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m engine.generate", description=__doc__)
-    parser.add_argument("--model", default="bundled", help="a GGUF file, a Hugging Face folder, or `bundled`")
+    parser.add_argument("--model", default="bundled", help="GGUF file, folder, or `bundled`")
     parser.add_argument("--prompt", required=True)
     parser.add_argument("--max-tokens", type=_positive, default=128)
     parser.add_argument("--greedy", action="store_true", help="the same as --temperature 0")
