@@ -17,8 +17,8 @@ FLOAT_BYTES = 4
 ROUTER_BYTES = 8
 PROCESS_BYTES = 256 * 1024**2
 """What a rank holds before it has loaded anything: Python and torch, measured on CPU wheels."""
-INT4_ROWS = 16
-"""int4 rows are padded to a multiple of this."""
+UNIT = 16
+"""Rows of int4, rows and columns of fp8 are padded to a multiple of this."""
 SCORES_AT_ONCE = 1 << 20
 """Queries times keys whose scores exist at once, for each head; longer ones go part by part."""
 
@@ -62,15 +62,13 @@ def kv_token_bytes(model: ModelConfig, config: EngineConfig, share: RankShare) -
 
 
 def _vector_bytes(dtype: KvDtype, width: int) -> int:
-    """Bytes of one head's key or value; int8 keeps a scale beside it."""
+    """Bytes of one head's key or value; a byte a number needs a scale beside."""
     match dtype:
         case "fp32":
             return 4 * width
         case "bf16":
             return 2 * width
-        case "fp8":
-            return width
-        case "int8":
+        case "fp8" | "int8":
             return width + FLOAT_BYTES
 
 
@@ -100,12 +98,15 @@ class _Packing:
             case "int8":
                 return rows * (columns * self._int8_bytes + FLOAT_BYTES)
             case "fp8":
-                return rows * (columns + FLOAT_BYTES)
+                return _padded(rows) * (_padded(columns) + FLOAT_BYTES)
             case "int4":
                 groups = -(-columns // self._group)
-                padded = -(-rows // INT4_ROWS) * INT4_ROWS
                 # Half a byte for each code, two bf16 numbers for each group.
-                return padded * groups * (self._group // 2 + 4)
+                return _padded(rows) * groups * (self._group // 2 + 4)
+
+
+def _padded(count: int) -> int:
+    return -(-count // UNIT) * UNIT
 
 
 def _weight_bytes(model: ModelConfig, share: RankShare, packing: _Packing) -> int:

@@ -1,10 +1,14 @@
 """fp8 (e4m3) weights times fp8 activations."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from engine.kernels.linear import add_bias, bias_bytes
 from engine.quant import quantize_fp8
+
+UNIT = 16
+"""Rows and columns are padded with zeros to multiples of this."""
 
 
 class Fp8Linear:
@@ -16,8 +20,9 @@ class Fp8Linear:
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self._bias = bias
-        codes, scales = quantize_fp8(weight)
-        self._codes = codes
+        self._rows, self._columns = weight.shape
+        padded = F.pad(weight, (0, -self._columns % UNIT, 0, -self._rows % UNIT))
+        self._codes, scales = quantize_fp8(padded)
         self._scales = scales.t().contiguous()
 
     @property
@@ -25,7 +30,7 @@ class Fp8Linear:
         return self._codes.nbytes + self._scales.nbytes + bias_bytes(self._bias)
 
     def __call__(self, x: Tensor) -> Tensor:
-        codes, scales = quantize_fp8(x)
+        codes, scales = quantize_fp8(F.pad(x, (0, -self._columns % UNIT)))
         product = torch._scaled_mm(
             codes,
             self._codes.t(),
@@ -33,4 +38,4 @@ class Fp8Linear:
             scale_b=self._scales,
             out_dtype=torch.float32,
         )
-        return add_bias(product, self._bias)
+        return add_bias(product[:, : self._rows], self._bias)
