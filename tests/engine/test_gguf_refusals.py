@@ -1,14 +1,19 @@
 """What a GGUF file declares and this engine does not compute is refused by name."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import gguf
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from engine.checkpoint import open_checkpoint
 from engine.errors import CheckpointError
 from engine.model_config import LinearScaling, ModelConfig, YarnScaling
+from tests.engine.gguf_models import write_gguf
+from tests.engine.hf_models import write_hf_model
 from tests.engine.tiny_model import HEAD_DIM, write_tiny_model
 
 Declare = Callable[[gguf.GGUFWriter], None]
@@ -88,3 +93,34 @@ def test_linear_and_yarn_scaling_are_read(tmp_path: Path) -> None:
     assert yarn.attention_factor == pytest.approx(1.1386294)
     old = described(tmp_path, lambda to: to.add_float32("llama.rope.scale_linear", 2.0))
     assert old.rope.scaling == LinearScaling(2.0)
+
+
+@pytest.fixture(scope="module")
+def latent(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("latent")
+    model = write_hf_model(folder / "folder", "deepseek_v2")
+    return write_gguf(model, folder / "model.gguf").read_bytes()
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(share=st.floats(0, 1), value=st.binary(min_size=1, max_size=4))
+def test_any_damage_to_a_mixture_with_latents_is_refused_or_harmless(
+    tmp_path: Path, latent: bytes, share: float, value: bytes
+) -> None:
+    at = int(share * (latent.index(b"output_norm.weight") + 60))
+    path = tmp_path / "fuzzed.gguf"
+    path.write_bytes(latent[:at] + value + latent[at + len(value) :])
+    with suppress(CheckpointError):
+        checkpoint = open_checkpoint(path)
+        assert checkpoint.tokenizer.tokens
+
+
+def test_a_stack_of_too_few_experts_is_refused(tmp_path: Path, latent: bytes) -> None:
+    key = b"deepseek2.expert_count"
+    at = latent.index(key) + len(key) + 4
+    path = tmp_path / "m.gguf"
+    path.write_bytes(latent[:at] + b"\x0c" + latent[at + 1 :])
+    with pytest.raises(CheckpointError, match=r"ffn_gate_inp\.weight' has shape \[8, 64\]"):
+        open_checkpoint(path)
