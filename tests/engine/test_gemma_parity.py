@@ -17,7 +17,8 @@ from engine.text.tokenizer import TextTokenizer
 from tests.engine.gemma import cached_gemma
 from tests.engine.rank_fleet import RankFleet
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "gemma3_270m_fp32.json"
+FOLDER = Path(__file__).parent.parent / "golden"
+GOLDEN, ENCODED = FOLDER / "gemma3_270m_fp32.json", FOLDER / "gemma3_270m_ids.json"
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +51,30 @@ def test_six_texts_are_continued_as_transformers_does(
         assert answer == entry["tokens"], entry["prompt"]
 
 
+@pytest.fixture(scope="module")
+def tokenizer(gemma: Path) -> TextTokenizer:
+    return TextTokenizer(open_checkpoint(gemma).tokenizer)
+
+
 @pytest.mark.model
-def test_the_prompts_have_transformers_ids(gemma: Path, golden: list[dict[str, Any]]) -> None:
-    tokenizer = TextTokenizer(open_checkpoint(gemma).tokenizer)
+def test_text_of_many_scripts_has_transformers_ids(tokenizer: TextTokenizer) -> None:
+    for entry in json.loads(ENCODED.read_text()):
+        assert tokenizer.encode(entry["text"]) == entry["ids"], entry["text"]
+        assert tokenizer.decode(entry["ids"]) == entry["text"]
+
+
+@pytest.mark.model
+def test_control_tokens_are_letters_and_the_end_of_a_turn_stops(tokenizer: TextTokenizer) -> None:
+    turn = "<start_of_turn>user\nhi<end_of_turn>"
+    assert not set(tokenizer.encode(turn)) & set(tokenizer.control.values())
+    assert tokenizer.encode_trusted(turn)[::4] == [105, 106]
+    assert tokenizer.stop_ids == {1, 106}
+
+
+@pytest.mark.model
+def test_the_prompts_have_transformers_ids(
+    tokenizer: TextTokenizer, golden: list[dict[str, Any]]
+) -> None:
     for entry in golden:
         text = str(entry["prompt"])
         assert tokenizer.bos_ids + tokenizer.encode_trusted(text) == entry["ids"], text

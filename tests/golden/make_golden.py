@@ -3,7 +3,7 @@
 Run by hand when the prompts or the models change:
 
     python -m tests.golden.make_golden smollm2   # the bundled model: greedy_fp32.json
-    python -m tests.golden.make_golden gemma3    # Gemma-3-270M: gemma3_270m_fp32.json
+    python -m tests.golden.make_golden gemma3    # Gemma-3-270M: gemma3_270m_*.json
 
 The oracle reads the same GGUF through transformers' own loader and dequantiser, so it shares no
 code with the engine. Sums in another order differ in the last bits, so a token whose two best
@@ -69,6 +69,30 @@ CONTINUED = [
 ]
 """For a model that only continues; the last is longer than Gemma's sliding window."""
 
+ENCODED = [
+    "Hello world",
+    " a",
+    "a  b   c    d",
+    "\n\nx\n\n\n",
+    "\t\ttabs",
+    "你好，世界！这是一个测试。",
+    "😀👩\u200d👩\u200d👧🇨🇳",
+    "def f(x):\n    return x**2 + 1  # ok\n",
+    "1234567890 3.14159 1e-10",
+    "مرحبا بالعالم",
+    "हिन्दी में",
+    "<table><tr><td>x</td></tr></table>",
+    "é é ﬁ",
+    "\x00\x01\x7f",
+    "https://example.com/a?b=c&d=%20",
+    "I'm you're we'll don't",
+    "\r\n\r\nwin\r\n",
+    "[multimodal] x",
+    "日本語のテキスト、カタカナ",
+    "한국어 텍스트",
+]
+"""Texts of many scripts, without control tokens."""
+
 
 def main() -> None:
     makers: dict[str, Callable[[], None]] = {"smollm2": make_smollm2, "gemma3": make_gemma3}
@@ -92,12 +116,16 @@ def make_gemma3() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = assemble_gemma(Path(folder))
         tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-        bos = tokenizer.bos_token_id
-        prompts = [
-            (prompt, [bos, *tokenizer(prompt, add_special_tokens=False)["input_ids"]])
-            for prompt in CONTINUED
-        ]
+
+        def encode(text: str) -> list[int]:
+            return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+        prompts = [(prompt, [tokenizer.bos_token_id, *encode(prompt)]) for prompt in CONTINUED]
         record(path, prompts, FOLDER / "gemma3_270m_fp32.json", tokens=48, wanted=len(prompts))
+        write(
+            FOLDER / "gemma3_270m_ids.json",
+            [{"text": text, "ids": encode(text)} for text in ENCODED],
+        )
 
 
 def record(
@@ -120,6 +148,10 @@ def record(
             )
     if len(entries) < wanted:
         raise SystemExit(f"Only {len(entries)} prompts are free of near ties; add some.")
+    write(output, entries)
+
+
+def write(output: Path, entries: list[dict[str, object]]) -> None:
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
     output.write_text(f"[\n{lines}\n]\n")
 
