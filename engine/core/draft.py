@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from engine.config import BLOCK_SIZE
 from engine.core.flight import Flight, targets
 from engine.core.sequence import Sequence
 from engine.protocol.steps import Admit, Row, Step, step_digest
@@ -45,12 +46,12 @@ class Draft:
 
     def launch(self, epoch: int, n: int, released: list[int], now: float) -> tuple[Step, Flight]:
         """The step to send, and what to remember of it; the sequences count as computed."""
-        rows = [Row(s.id, [s.tokens[-1]], s.computed, s.unsent, True) for s in self.decodes]
+        rows = [Row(s.id, [s.last], s.computed, s.unsent, True) for s in self.decodes]
         for sequence in self.decodes:
             sequence.computed += 1
             if sequence.unsent:
                 sequence.unsent = []
-        mirrors = [(s.id, s.computed, len(s.table)) for s in self.decodes]
+        mirrors = [(s.id, s.computed, s.room // BLOCK_SIZE) for s in self.decodes]
         starts: list[tuple[Sequence, int]] = []
         for sequence, count in self.prompts:
             starts.append((sequence, sequence.computed))

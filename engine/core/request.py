@@ -52,13 +52,14 @@ class Request:
 
     def accept(self, token: int, now: float) -> FinishReason | None:
         """Record one sampled token; says whether it ends the answer."""
-        self.emitted.append(token)
+        emitted = self.emitted
+        emitted.append(token)
         self.last_token_at = now
         if self.first_token_at is None:
             self.first_token_at = now
-        if token in self.stop_tokens and len(self.emitted) > self.min_tokens:
+        if token in self.stop_tokens and len(emitted) > self.min_tokens:
             return "stop"
-        return "length" if len(self.emitted) >= self.max_tokens else None
+        return "length" if len(emitted) >= self.max_tokens else None
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):

@@ -48,6 +48,7 @@ class Residents:
             id=self._next,
             request=waiting.request,
             tokens=waiting.request.history,
+            length=waiting.length,
             computed=len(shared) * BLOCK_SIZE,
             names=waiting.names[: len(shared)],
             level=level,

@@ -246,7 +246,8 @@ class Scheduler:
                 events += self._read_on(sequence)
                 continue
             drawn += 1
-            sequence.tokens.append(token)
+            sequence.last = token
+            sequence.length += 1
             request = sequence.request
             finish = request.accept(token, now)
             if finish is None:

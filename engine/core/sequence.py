@@ -16,7 +16,9 @@ class Sequence:
     id: int
     request: Request
     tokens: list[int]
-    """Every token whose KV is or will be computed; grows by one a sampled token."""
+    """What it started with; later ones are taken over from the answer a block at a time."""
+    length: int
+    """Tokens whose KV is or will be computed; grows by one a sampled token."""
     computed: int
     """Tokens whose KV the ranks have been told to compute; starts at the shared prefix."""
     names: list[bytes]
@@ -28,6 +30,8 @@ class Sequence:
     """Block ids, in order of position."""
     room: int = 0
     """Tokens that `table` can hold."""
+    last: int = -1
+    """The token sampled last."""
     full_at: int = 0
     """Computed tokens from which on there are blocks to offer."""
     unsent: list[int] = field(default_factory=list)
@@ -38,17 +42,17 @@ class Sequence:
     @property
     def pending(self) -> int:
         """Tokens known but not computed: 1 when decoding, more in prefill."""
-        return len(self.tokens) - self.computed
+        return self.length - self.computed
 
     @property
     def samples(self) -> bool:
         """Whether what was computed last gives a token."""
-        return self.computed == len(self.tokens) and self.request.max_tokens > 0
+        return self.computed == self.length and self.request.max_tokens > 0
 
     @property
     def missing_blocks(self) -> int:
         """Blocks needed to hold every known token, beyond those held."""
-        return -(-len(self.tokens) // BLOCK_SIZE) - len(self.table)
+        return -(-self.length // BLOCK_SIZE) - len(self.table)
 
     @property
     def rank(self) -> tuple[int, Turn]:
@@ -62,6 +66,7 @@ class Sequence:
 
     def publish(self, pool: BlockPool) -> None:
         """Offer for sharing every block that the computed tokens have filled."""
+        self.tokens += self.request.emitted[len(self.tokens) - len(self.request.prompt) :]
         for index in range(len(self.names), self.computed // BLOCK_SIZE):
             parent = self.names[-1] if self.names else self.request.namespace
             first = index * BLOCK_SIZE
