@@ -27,7 +27,7 @@ class SentencePieces:
                 tokens=len(metadata.tokens),
                 scores=len(metadata.scores),
             )
-        if len(of_kind(metadata, BYTE)) != 256:
+        if metadata.token_types.count(BYTE) != 256:
             raise CheckpointError(_("The tokenizer does not have one token for each byte."))
         self.leading_space = metadata.add_space_prefix
         self._metadata = metadata

@@ -40,7 +40,6 @@ def fleet(gemma: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran
 
 
 @pytest.mark.model
-@pytest.mark.hazard("window-and-cache")
 def test_six_texts_are_continued_as_transformers_does(
     fleet: RankFleet, golden: list[dict[str, Any]]
 ) -> None:
