@@ -7,7 +7,7 @@ so that steps have the usual mix: 256 rows, about one of them a prompt. Answers 
 import random
 import sys
 import time
-from statistics import median, quantiles
+from statistics import fmean, median, quantiles
 
 import msgspec
 
@@ -23,6 +23,8 @@ PROMPT = 128
 LONGEST_ANSWER = 512
 WARM_UP_STEPS = LONGEST_ANSWER
 """Until the first answers, which all began at once, are spread over their lengths."""
+
+ROUND = 20
 
 _TOKENS = range(49_152)
 _NO_TIME = Timings(0.0, 0.0, 0.0)
@@ -70,8 +72,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure(steps: int) -> Report:
-    """Steps of each number of waiting requests are measured in turn."""
-    costs = [_Load(waiting).measure(steps) for waiting in WAITING]
+    """Rounds of steps take turns, so that a busy moment of the machine falls on all alike."""
+    loads = [_Load(waiting) for waiting in WAITING]
+    for load in loads:
+        load.settle()
+    for done in range(0, steps, ROUND):
+        for load in loads:
+            load.run(min(ROUND, steps - done))
+    costs = [load.cost() for load in loads]
     if "torch" in sys.modules:
         raise AssertionError("The scheduler has loaded torch.")
     return Report(
@@ -98,28 +106,34 @@ class _Load:
         self._random = random.Random(waiting)
         self._root = namespace("bench", "1")
         self._made = 0
+        self._rows: list[int] = []
         self._now = 0.0
         self._seconds: dict[str, list[float]] = {
             name: [] for name in ("schedule", "apply", "digest", "encode", "submit")
         }
 
-    def measure(self, steps: int) -> Cost:
+    def settle(self) -> None:
+        """To the usual mix of steps; what was measured on the way is forgotten."""
         for _ in range(RUNNING + self.waiting):
             self._submit()
         while self.scheduler.running < RUNNING:
             self._step()
-        for _ in range(WARM_UP_STEPS):
-            self._step()
+        self.run(WARM_UP_STEPS)
+        self._rows.clear()
         for values in self._seconds.values():
             values.clear()
-        rows = [self._step() for _ in range(steps)]
+
+    def run(self, steps: int) -> None:
+        self._rows += [self._step() for _ in range(steps)]
+
+    def cost(self) -> Cost:
         seconds = self._seconds
         both = [a + b for a, b in zip(seconds["schedule"], seconds["apply"], strict=True)]
         return Cost(
             running=self.scheduler.running,
             waiting=self.scheduler.waiting,
-            steps=steps,
-            rows=round(sum(rows) / steps, 1),
+            steps=len(self._rows),
+            rows=round(fmean(self._rows), 1),
             step=Spread.of(both),
             **{name: Spread.of(values) for name, values in seconds.items()},
         )
