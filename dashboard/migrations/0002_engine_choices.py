@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='deployment',
             name='int4_group',
-            field=models.PositiveSmallIntegerField(choices=[(32, '32'), (64, '64'), (128, '128')], default=32, help_text='Columns that share one scale, with int4 weights; 32 is the most exact.', verbose_name='int4 group'),
+            field=models.PositiveSmallIntegerField(choices=[(32, '32'), (64, '64'), (128, '128')], default=32, help_text='Columns that share one scale, with int4 weights. Wider groups lose much, above all where the file has 4-bit weights already.', verbose_name='int4 group'),
         ),
         migrations.AddField(
             model_name='deployment',

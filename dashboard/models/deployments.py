@@ -69,7 +69,10 @@ class Deployment(models.Model):
         _("int4 group"),
         choices=INT4_GROUP_CHOICES,
         default=32,
-        help_text=_("Columns that share one scale, with int4 weights; 32 is the most exact."),
+        help_text=_(
+            "Columns that share one scale, with int4 weights. Wider groups lose much, above all "
+            "where the file has 4-bit weights already."
+        ),
     )
     kv_dtype = models.CharField(
         _("KV cache number type"),
