@@ -1,6 +1,7 @@
 """Taking model files into the catalogue: checked first, then one row at the end."""
 
 import logging
+import os
 from pathlib import Path
 
 import msgspec
@@ -33,7 +34,8 @@ def import_model(path: str | Path, name: str | None = None, title: str = "") -> 
 
     Raises ImportRefused with what is wrong and where; nothing is left behind then.
     """
-    path = Path(path).expanduser().resolve()
+    # pathlib's own ways raise RuntimeError for an unknown user and for a link to itself.
+    path = Path(os.path.realpath(os.path.expanduser(path)))
     try:
         checkpoint = open_checkpoint(path)
         checkpoint.tokenizer  # noqa: B018 - reading it is the check

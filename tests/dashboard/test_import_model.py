@@ -47,6 +47,13 @@ def test_another_file_cannot_take_a_name_that_is_used(tmp_path: Path) -> None:
     assert Model.objects.count() == 1
 
 
+def test_a_path_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for path in ("~no-such-user/model", tmp_path / "loop"):
+        with pytest.raises(ImportRefused, match="Cannot open"):
+            import_model(path)
+
+
 def broken(folder: Path, how: str) -> Path:
     path = folder / f"{how}.gguf"
     if how == "missing-tensor":
