@@ -5,7 +5,7 @@ from engine.checkpoint.tensors import rank_tensors
 from engine.config import EngineConfig
 from engine.kernels import LinearFactory, choose_head
 from engine.layers import KVCache
-from engine.loader import Progress, WeightSource
+from engine.loader import Progress, WeightSource, give_back
 from engine.model_config import ModelConfig
 from engine.models.blueprint import Blueprint
 from engine.models.builder import build_decoder
@@ -30,6 +30,7 @@ def load_decoder(
         cache = make_cache(model, config, share)
         decoder = build_decoder(Blueprint(model, share, weights, cache, mesh), config)
         source.finish()
+    give_back()
     return decoder
 
 

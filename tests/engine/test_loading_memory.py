@@ -10,6 +10,8 @@ import pytest
 from tests.engine.raw_model import Kind, write_raw_model
 
 ALLOWANCE = 512 * 2**20
+KEPT_BESIDES = 24 * 2**20
+"""Buffers of libraries, and the cache of keys and values."""
 MEASURE = """
 import json, sys
 from pathlib import Path
@@ -34,9 +36,11 @@ _, linear = choose_linear(config)
 torch.ones(64, 64).half().float() @ torch.ones(64, 64)
 Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
 before = status("VmHWM")
+began = status("VmRSS")
 mesh = Mesh(Alone(), Alone(), "none")
 decoder = load_decoder(checkpoint, config, share, linear, mesh, lambda fraction, detail: None)
-print(json.dumps({"weights": decoder.weight_bytes, "peak": status("VmHWM") - before}))
+peak, kept = status("VmHWM") - before, status("VmRSS") - began
+print(json.dumps({"weights": decoder.weight_bytes, "peak": peak, "kept": kept}))
 """
 
 
@@ -69,5 +73,7 @@ def test_a_rank_needs_its_weights_and_little_more(big_model: Path, dtype: str) -
     measured = json.loads(done.stdout)
     excess = measured["peak"] - measured["weights"]
     print(f"{dtype}: weights {measured['weights'] / 2**20:.0f} MiB, {excess / 2**20:.0f} MiB more")
+    print(f"kept besides: {(measured['kept'] - measured['weights']) / 2**20:.1f} MiB")
     assert measured["weights"] > 100 * 2**20
     assert excess <= ALLOWANCE
+    assert measured["kept"] - measured["weights"] <= KEPT_BESIDES
