@@ -55,7 +55,15 @@ class DeploymentForm(_DeploymentForm):
         return name
 
     def _check_split(self, shape: ModelConfig, plan: ParallelPlan) -> None:
-        if shape.latent is None and plan.tp > shape.num_kv_heads:
+        if shape.latent is None and plan.tp > shape.num_kv_heads == 1:
+            self.add_error(
+                "tp",
+                _(
+                    "This model has a single KV head, so ranks cannot share a layer. Use pipeline "
+                    "stages for more boxes."
+                ),
+            )
+        elif shape.latent is None and plan.tp > shape.num_kv_heads:
             self.add_error(
                 "tp",
                 _(

@@ -136,6 +136,11 @@ def _explain(message: str, code: str) -> str:
                 "This conversation and the answer asked for are longer than the model's context. "
                 "Ask for a shorter answer or begin a new conversation."
             )
+        case "no_chat_template":
+            return _(
+                "This model has no chat template: it was made to continue a text, not to talk. "
+                "Programs reach it at /v1/completions."
+            )
         case "queue_full":
             return _("Too many questions are waiting for this model; try again in a moment.")
         case "engine_error":

@@ -29,7 +29,7 @@ def model_facts(shape: ModelConfig) -> list[Fact]:
         *_attention(shape),
         (_("Positions"), _rope(shape.rope)),
         *_feed_forward(shape),
-        (_("Vocabulary"), str(shape.vocab_size)),
+        (_("Vocabulary"), f"{shape.vocab_size:,}"),
         (_("Embeddings"), _embeddings(shape)),
         (_("KV cache"), _cache(shape)),
     ]
@@ -41,11 +41,16 @@ def _attention(shape: ModelConfig) -> list[Fact]:
     if shape.latent is not None:
         facts.append((_("Latent attention"), _latent(shape.latent)))
     else:
-        limit = _("%(heads)s, so at most %(heads)s ranks share a layer")
-        facts.append((_("KV heads"), limit % {"heads": shape.num_kv_heads}))
+        facts.append((_("KV heads"), _kv_heads(shape.num_kv_heads)))
     if shape.sliding_window and shape.sliding_layers:
         facts.append((_("Sliding window"), _window(shape, shape.sliding_window)))
     return facts
+
+
+def _kv_heads(heads: int) -> str:
+    if heads == 1:
+        return _("1, so tensor parallel has to be 1")
+    return _("%(heads)s, so at most %(heads)s ranks share a layer") % {"heads": heads}
 
 
 def _latent(latent: LatentAttention) -> str:

@@ -72,7 +72,9 @@ class ChatEncoder:
         """The prompt and how its answer begins; raises RequestError like `encode`."""
         if self._template is None:
             raise RequestError(
-                "This model has no chat template; use /v1/completions.", param="messages"
+                "This model has no chat template; use /v1/completions.",
+                param="messages",
+                code="no_chat_template",
             )
         if chat.continue_final and chat.messages[-1]["role"] != "assistant":
             raise RequestError(

@@ -24,7 +24,7 @@ KNOWN = (Tags("<think>", "</think>"), Tags("[THINK]", "[/THINK]"))
 def find_tags(template: str, vocabulary: Container[str]) -> Tags | None:
     """The tags a model uses: those its template names, or that are both tokens of their own."""
     for tags in KNOWN:
-        named = tags.close in template
+        named = tags.open in template or tags.close in template
         if named or (tags.open in vocabulary and tags.close in vocabulary):
             return tags
     return None

@@ -22,12 +22,16 @@ const language = encodeURIComponent(document.documentElement.lang);
 const socket = openSocket(`/ws/chat?language=${language}`, { onMessage, onState });
 
 function ask(text) {
+  if (!parameters.check()) {
+    composer.restore(text);
+    return;
+  }
   thread.addQuestion(text);
   request({ type: "send", text, conversation });
 }
 
 function answerAgain() {
-  if (composer.busy || conversation === null) return;
+  if (composer.busy || conversation === null || !parameters.check()) return;
   thread.removeLastAnswer();
   request({ type: "again", conversation });
 }

@@ -8,11 +8,17 @@ const NUMBERS = [
 const TEXTS = ["stop_text", "answer_form", "answer_shape"];
 const OFF = { min_p: 0, repetition_penalty: 1, presence_penalty: 0, frequency_penalty: 0 };
 
+/** What a field holds before anybody touches it. */
+function standard(field) {
+  return field.type === "select-one" ? "" : field.defaultValue;
+}
+
 export function createParameters() {
   const panel = document.getElementById("parameters");
   const form = document.getElementById("parameters-form");
   const toggle = document.getElementById("parameters-toggle");
   const shape = form.querySelector("[data-form-text]");
+  const more = form.querySelector("details");
   const fields = form.elements;
 
   function show(open) {
@@ -40,6 +46,8 @@ export function createParameters() {
   function restore() {
     const values = JSON.parse(localStorage.getItem(STORE) ?? "{}");
     for (const name of [...NUMBERS, ...TEXTS]) if (name in values) fields[name].value = values[name];
+    // What shapes every answer must not do so unseen.
+    more.open = [...more.querySelectorAll("[name]")].some((field) => field.value !== standard(field));
     draw();
   }
 
@@ -54,6 +62,14 @@ export function createParameters() {
   restore();
 
   return {
+    /** Whether the browser accepts every value; if not, it says which one and why. */
+    check() {
+      if (form.checkValidity()) return true;
+      panel.hidden = false;
+      toggle.setAttribute("aria-expanded", "true");
+      more.open = true;
+      return form.reportValidity();
+    },
     /** Fields of a request; an empty one, or one that is off, is left to the engine. */
     values() {
       const given = NUMBERS.filter((name) => fields[name].value !== "");

@@ -194,6 +194,7 @@ async def test_a_deployment_that_is_not_ready_says_why() -> None:
         ("unsupported", "Not like this."),
         ("context_length_exceeded", "begin a new conversation"),
         ("queue_full", "try again in a moment"),
+        ("no_chat_template", "it was made to continue a text, not to talk"),
         ("engine_error", "could not finish this answer: Not like this."),
     ],
 )

@@ -15,6 +15,11 @@ def test_a_dense_model_shows_heads_and_mlp_only() -> None:
     assert not {"Experts", "Sliding window", "Latent attention"} & set(facts)
 
 
+def test_a_single_kv_head_is_told_in_the_singular() -> None:
+    facts = dict(model_facts(msgspec.structs.replace(SMOLLM2, num_kv_heads=1)))
+    assert facts["KV heads"] == "1, so tensor parallel has to be 1"
+
+
 def test_experts_window_and_scaling_are_told() -> None:
     shape = msgspec.structs.replace(
         SMOLLM2,

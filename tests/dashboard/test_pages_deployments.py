@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from dashboard.choices import DeploymentStatus, EventLevel
-from dashboard.models import Deployment, Event, Job
+from dashboard.models import Deployment, Event, Job, Model
 from tests.dashboard.fleet_cast import Worker, worker
 from tests.dashboard.pages_cast import body, make_launch, make_model, make_node, operator
 
@@ -42,6 +42,13 @@ def test_what_cannot_work_is_refused_at_its_field(
     assert sentence in " ".join(answer.context["form"].errors[field])
     assert f'aria-describedby="id_{field}' in answer.content.decode()
     assert not Deployment.objects.exists()
+
+
+def test_a_single_kv_head_is_refused_for_tensor_parallel(operator: Client) -> None:
+    values = form(tp=2)
+    Model.objects.update(config={**Model.objects.get().config, "num_kv_heads": 1})
+    answer = operator.post("/deployments/new/", values)
+    assert "a single KV head" in " ".join(answer.context["form"].errors["tp"])
 
 
 def test_a_number_type_that_no_box_can_do_is_refused_by_name(operator: Client) -> None:

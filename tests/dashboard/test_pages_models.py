@@ -47,6 +47,13 @@ def test_the_catalogue_shows_shape_and_size(operator: Client) -> None:
         assert fact in text
 
 
+def test_the_catalogue_counts_kv_heads_in_words(operator: Client) -> None:
+    model = make_model()
+    model.config = {**model.config, "num_kv_heads": 1}
+    model.save()
+    assert "9 heads, 1 KV head ·" in body(operator, "/models/").replace("\xa0", " ")
+
+
 def test_a_licence_the_file_does_not_name_is_a_dash_with_the_reason(operator: Client) -> None:
     make_model()
     assert "The file does not say" in body(operator, "/models/smollm2-135m/")

@@ -50,6 +50,10 @@ def test_the_block_is_found_however_the_text_is_cut(
         assert split(pieces, opened=opened) == (reasoning, content)
 
 
+def test_a_template_that_only_opens_the_block_has_named_its_tags() -> None:
+    assert find_tags("{{ messages }}<think>", ()) == KNOWN[0]
+
+
 def test_a_model_without_such_tags_only_answers() -> None:
     assert find_tags("{{ messages }}", {"think"}) is None
     splitter = ReasoningSplitter(None)

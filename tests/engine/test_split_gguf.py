@@ -61,6 +61,13 @@ def test_a_missing_part_is_named(first: Path) -> None:
 
 
 @pytest.mark.hazard("shard-index")
+def test_a_path_with_nothing_there_is_not_taken_for_an_incomplete_model(first: Path) -> None:
+    for number in (1, 2, 3):
+        part(first, number).unlink()
+    assert f"Cannot open {first}" in refusal(first)
+
+
+@pytest.mark.hazard("shard-index")
 def test_parts_that_lack_a_tensor_are_refused(first: Path) -> None:
     set_value(first, "split.tensors.count", "<i", 99)
     assert "should hold 99 tensors together, but hold" in refusal(first)

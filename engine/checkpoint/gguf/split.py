@@ -51,8 +51,8 @@ def gguf_parts(path: Path) -> list[Path]:
 def read_parts(path: Path) -> list[Part]:
     """All parts, consistent with one another; raises CheckpointError, a missing part by name."""
     paths = gguf_parts(path)
-    for index, file in enumerate(paths):
-        if index and not is_there(file):
+    for file in paths:
+        if is_there(path) and not is_there(file):
             raise CheckpointError(
                 _("%(file)s: part %(part)s of this model is missing."),
                 file=path.name,
