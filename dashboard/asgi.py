@@ -15,6 +15,7 @@ django = get_asgi_application()
 from dashboard.consumers.agent import AgentConsumer
 from dashboard.consumers.origin import SameOrigin
 from dashboard.gateway.limit import BodyLimit
+from dashboard.gateway.opened import CloseOpened
 from dashboard.gateway.upstream import close_session
 from dashboard.sockets import websocket_urlpatterns
 
@@ -40,5 +41,5 @@ async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 
 application = ProtocolTypeRouter(
-    {"http": BodyLimit(django), "websocket": websocket, "lifespan": lifespan}
+    {"http": BodyLimit(CloseOpened(django)), "websocket": websocket, "lifespan": lifespan}
 )

@@ -14,6 +14,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.keys import authenticate
+from dashboard.gateway.opened import close_in_the_end
 from dashboard.gateway.routes import find_deployment, find_target, offered
 from dashboard.gateway.stream import Relay
 from dashboard.gateway.upstream import ask
@@ -124,6 +125,7 @@ async def _forward(request: HttpRequest, path: str) -> HttpResponseBase:
     target = await database_sync_to_async(find_target)(name)
     request_id = request.META["tandem.request_id"]
     answer = await ask(target, path, body, stream=stream, request_id=request_id)
+    close_in_the_end(request, answer)
     if answer.is_stream:
         return _streamed(Relay(target, answer))
     response = HttpResponse(

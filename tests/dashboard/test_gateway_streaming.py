@@ -1,11 +1,15 @@
 """Streams pass through untouched, and whoever hangs up stops the engine."""
 
 import asyncio
+import gc
 import json
+import threading
 from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async
+from django.core.handlers.asgi import ASGIHandler
+from django.middleware.clickjacking import XFrameOptionsMiddleware
 
 from tests.dashboard.fake_head import FakeHead, running
 from tests.dashboard.gateway_cast import panel, stage
@@ -56,6 +60,42 @@ async def test_hanging_up_on_a_stream_aborts_it_at_the_head() -> None:
             await head.wait(head.held)
             response.close()
             await head.wait(head.aborted)
+
+
+async def test_hanging_up_while_middleware_have_the_response_aborts_it_at_the_head(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Django drops that response without closing it."""
+    reached, loop = asyncio.Event(), asyncio.get_running_loop()
+    hung_up = threading.Event()
+    listen = ASGIHandler.listen_for_disconnect
+
+    async def listening(self: ASGIHandler, receive: Any) -> None:
+        try:
+            await listen(self, receive)
+        finally:
+            # Django waits for its thread with the loop stopped, so a thread has to let it go.
+            threading.Timer(0.05, hung_up.set).start()
+
+    def slow(_self: object, _request: object, response: Any) -> Any:
+        loop.call_soon_threadsafe(reached.set)
+        hung_up.wait(10)
+        return response
+
+    monkeypatch.setattr(ASGIHandler, "listen_for_disconnect", listening)
+    monkeypatch.setattr(XFrameOptionsMiddleware, "process_response", slow)
+    gc.disable()  # it would close what is forgotten, some time
+    try:
+        async with running(FakeHead(hold_at=0)) as head:
+            secret = await database_sync_to_async(stage)(head)
+            async with panel(secret) as client:
+                body = {**ASK, "stream": True}
+                asking = asyncio.create_task(client.post("/v1/chat/completions", json=body))
+                await head.wait(reached)
+                asking.cancel()
+                await head.wait(head.aborted)
+    finally:
+        gc.enable()
 
 
 async def test_hanging_up_before_a_whole_answer_aborts_it_at_the_head() -> None:
