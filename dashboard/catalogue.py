@@ -75,6 +75,9 @@ def _add(checkpoint: Checkpoint, revision: str, name: str, title: str) -> Model:
         with transaction.atomic():
             model.save()
     except IntegrityError as error:
+        same = Model.objects.filter(name=name, revision=revision, path=model.path).first()
+        if same is not None:  # two imported it at once
+            return same
         raise ImportRefused(
             Sentence(_("There is a model named %(name)s already; give another name."), name=name)
         ) from error

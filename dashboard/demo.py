@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.translation import gettext_noop as _
 
 from dashboard import catalogue
 from dashboard.errors import ImportRefused
 from dashboard.models import Model
-from dashboard.sentences import sentence_of
+from dashboard.sentences import Sentence, sentence_of
 from engine.errors import EngineError
 from engine.tools.upcycle import upcycle
 
@@ -28,9 +29,18 @@ def add_experts_demo() -> Model:
     """Make the file, unless it is there already, and import it. Raises ImportRefused."""
     path = demo_path()
     if not path.exists():
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            upcycle(catalogue.bundled_model_path(), path, EXPERTS, EXPERTS_PER_TOKEN)
-        except EngineError as error:
-            raise ImportRefused(sentence_of(error)) from error
+        _make(path)
     return catalogue.import_model(path, NAME, "SmolLM2 4 × 135M Experts")
+
+
+def _make(path: Path) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        upcycle(catalogue.bundled_model_path(), path, EXPERTS, EXPERTS_PER_TOKEN)
+    except OSError as error:
+        template = _("%(path)s cannot be written: %(reason)s.")
+        reason = error.strerror or str(error)
+        raise ImportRefused(Sentence(template, path=str(path), reason=reason)) from error
+    except EngineError as error:
+        if not path.exists():  # else another click was faster
+            raise ImportRefused(sentence_of(error)) from error

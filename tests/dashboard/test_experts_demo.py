@@ -28,6 +28,15 @@ def test_the_demo_is_made_and_imported(
     assert Model.objects.count() == 1
 
 
+def test_without_a_folder_to_write_to_the_page_says_so(
+    operator: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models").write_text("in the way")
+    monkeypatch.setattr(settings, "STATE_DIR", tmp_path)
+    answer = operator.post("/models/demo/experts/", follow=True)
+    assert "cannot be written: File exists." in answer.content.decode()
+
+
 def test_a_viewer_is_not_offered_it(client: Client) -> None:
     assert client.post("/models/demo/experts/").status_code in (302, 403)
     assert not Model.objects.exists()

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from dashboard import catalogue
 from dashboard.catalogue import bundled_model_path, import_model
 from dashboard.errors import ImportRefused
 from dashboard.models import Model
+from engine.checkpoint import Checkpoint
 from tests.dashboard.tiny_gguf import write_model
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +39,21 @@ def test_the_same_file_twice_is_one_row(tmp_path: Path) -> None:
     with pytest.raises(ImportRefused, match="already, as tiny-llama"):
         import_model(copy)
     assert Model.objects.count() == 1
+
+
+def test_two_imports_of_one_file_at_once_are_one_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_model(tmp_path / "tiny.gguf")
+    rows: list[Model] = []
+
+    def overtaken(checkpoint: Checkpoint) -> str:
+        monkeypatch.undo()
+        rows.append(import_model(path))
+        return rows[0].name
+
+    monkeypatch.setattr(catalogue, "_name_for", overtaken)
+    assert [import_model(path)] == rows
 
 
 def test_another_file_cannot_take_a_name_that_is_used(tmp_path: Path) -> None:

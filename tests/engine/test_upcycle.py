@@ -2,7 +2,10 @@
 
 import subprocess
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import gguf
 import pytest
@@ -151,3 +154,29 @@ def test_the_command_says_what_it_made_or_why_not(dense: Path, tmp_path: Path) -
     again = subprocess.run([*command, "--experts", "2"], capture_output=True, text=True, timeout=60)
     assert again.returncode == 1
     assert again.stderr.endswith("already exists; choose another name or remove it.\n")
+
+
+def test_two_at_once_make_one_file(
+    dense: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second comes while the first writes, and waits for it."""
+    module = sys.modules["engine.tools.upcycle.upcycle"]
+    write: Any = module.write_gguf
+    target, entered = tmp_path / "mixture.gguf", Event()
+    seconds: list[Future[None]] = []
+
+    def interrupted(*arguments: Any) -> None:
+        if seconds:
+            entered.set()
+        else:
+            seconds.append(pool.submit(upcycle, dense, target, 4))
+            entered.wait(0.5)
+        write(*arguments)
+
+    monkeypatch.setattr(module, "write_gguf", interrupted)
+    with ThreadPoolExecutor(1) as pool:
+        upcycle(dense, target, 4)
+        with pytest.raises(EngineError, match="already exists"):
+            seconds[0].result()
+    assert list(tmp_path.iterdir()) == [target]
+    open_checkpoint(target)

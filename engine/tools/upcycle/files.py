@@ -1,9 +1,10 @@
 """Writes large files with little memory, and shows them only once they are whole."""
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -71,14 +72,30 @@ def check_target(target: Path) -> None:
 
 @contextmanager
 def unfinished(target: Path) -> Iterator[Path]:
-    """A hidden name beside `target`, given its own when the block ends well and removed if not."""
+    """A hidden name beside `target`, given its own when the block ends well and removed if not.
+
+    Whoever comes while another is at it waits, and is told then that `target` exists.
+    """
     hidden = target.with_name(f".{target.name}.unfinished")
-    _remove(hidden)
-    try:
-        yield hidden
-        os.replace(hidden, target)
-    finally:
+    with _alone_in(target.parent):
+        check_target(target)
         _remove(hidden)
+        try:
+            yield hidden
+            os.replace(hidden, target)
+        finally:
+            _remove(hidden)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _remove(path: Path) -> None:
