@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 import transformers
@@ -48,6 +49,28 @@ def test_transformers_reads_it_as_a_mixtral(dense: Path, mixture: Path) -> None:
 
 def test_tokenizer_and_template_come_along(dense: Path, mixture: Path) -> None:
     assert open_checkpoint(mixture).tokenizer == open_checkpoint(dense).tokenizer
+
+
+@pytest.mark.parametrize(
+    ("name", "omitted"),
+    [
+        ("llama-tied", ["rope_parameters", "rms_norm_eps", "num_key_value_heads"]),
+        ("llama-yarn", ["rms_norm_eps"]),
+        ("mistral", ["rope_parameters", "rms_norm_eps", "sliding_window"]),
+    ],
+)
+def test_settings_left_out_mean_what_they_meant(
+    tmp_path: Path, name: str, omitted: list[str]
+) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    write_hf_model(old, name, num_key_value_heads=2 if name == "mistral" else 4)
+    settings = json.loads((old / "config.json").read_text())
+    for key in omitted:
+        del settings[key]
+    (old / "config.json").write_text(json.dumps(settings))
+    upcycle(old, new, 4)
+    dense, mixture = open_checkpoint(old).config, open_checkpoint(new).config
+    assert msgspec.structs.replace(mixture, architecture=dense.architecture, experts=None) == dense
 
 
 def test_what_mixtral_has_no_room_for_is_refused(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from engine.checkpoint.folder.families import FAMILIES
 from engine.errors import CheckpointError
 from engine.errors import gettext_noop as _
 from engine.tools.upcycle.files import Part, Piece, check_room, durable, size_of, write_piece
@@ -80,8 +81,8 @@ def write_folder(folder: Path, target: Path, recipe: Recipe) -> None:
 
 
 def _mixtral(config: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
-    kept = {key: value for key, value in config.items() if key not in _GONE}
-    window = config.get("sliding_window") if config["model_type"] == "mistral" else None
+    kept = _assumed(config) | {key: value for key, value in config.items() if key not in _GONE}
+    window = kept.get("sliding_window") if config["model_type"] == "mistral" else None
     return kept | {
         "architectures": ["MixtralForCausalLM"],
         "model_type": "mixtral",
@@ -90,6 +91,17 @@ def _mixtral(config: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
         "output_router_logits": False,
         "sliding_window": window,
     }
+
+
+def _assumed(config: dict[str, Any]) -> dict[str, Any]:
+    """What the dense class takes for settings that are left out; Mixtral's takes others."""
+    assumed = {
+        "num_key_value_heads": config["num_attention_heads"],
+        **FAMILIES[config["model_type"]].defaults,
+    }
+    if "rope_theta" not in (config.get("rope_parameters") or {}):
+        assumed["rope_theta"] = 10_000.0
+    return assumed
 
 
 def _weight_files(folder: Path) -> list[Path]:
