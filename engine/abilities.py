@@ -32,7 +32,7 @@ def check_abilities(config: EngineConfig, instruction_sets: Collection[str]) -> 
     possible = possible_dtypes(instruction_sets)
     if config.dtype not in possible:
         raise ConfigError(
-            _("%(dtype)s weights need %(needs)s; this processor offers %(choices)s."),
+            _("%(dtype)s weights need %(needs)s; this processor can run %(choices)s."),
             dtype=config.dtype,
             needs=", ".join(sorted(NEEDS[config.dtype])),
             choices=", ".join(possible),

@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='deployment',
             name='int4_group',
-            field=models.PositiveSmallIntegerField(choices=[(32, '32'), (64, '64'), (128, '128')], default=32, help_text='Columns that share one scale, with int4 weights. Wider groups lose much, above all where the file has 4-bit weights already.', verbose_name='int4 group'),
+            field=models.PositiveSmallIntegerField(choices=[(32, '32'), (64, '64'), (128, '128')], default=32, help_text='Columns that share one scale, with int4 weights. Wider groups cost quality, most of all where the file has 4-bit weights already.', verbose_name='int4 group'),
         ),
         migrations.AddField(
             model_name='deployment',
@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='deployment',
             name='target_itl_ms',
-            field=models.PositiveIntegerField(blank=True, help_text='In milliseconds. The batch shrinks while tokens take longer and grows while there is room; empty always fills it.', null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(60000)], verbose_name='time per token'),
+            field=models.PositiveIntegerField(blank=True, help_text='In milliseconds. The batch shrinks while tokens take longer and grows while there is room; empty always fills it.', null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(60000)], verbose_name='target time per token'),
         ),
         migrations.AddField(
             model_name='message',

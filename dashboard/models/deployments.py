@@ -105,7 +105,7 @@ class Deployment(models.Model):
         help_text=_("In tokens, shared by all conversations."),
     )
     target_itl_ms = models.PositiveIntegerField(
-        _("time per token"),
+        _("target time per token"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(60_000)],

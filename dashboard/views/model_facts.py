@@ -69,18 +69,23 @@ def _window(shape: ModelConfig, window: int) -> str:
 
 def _rope(rope: Rope) -> str:
     base = _("rotary, base %(base)s") % {"base": f"{rope.theta:,.0f}"}
+    scaling = _scaling(rope)
+    return _("%(base)s, %(scaling)s") % {"base": base, "scaling": scaling} if scaling else base
+
+
+def _scaling(rope: Rope) -> str:
     match rope.scaling:
         case LinearScaling(factor=factor):
-            return f"{base}, " + _("divided by %(factor)s") % {"factor": f"{factor:g}"}
+            return _("positions divided by %(factor)s") % {"factor": f"{factor:g}"}
         case DynamicScaling():
-            return f"{base}, " + _("dynamic NTK scaling")
+            return _("dynamic NTK scaling")
         case YarnScaling(factor=factor):
-            return f"{base}, " + _("YaRN scaling by %(factor)s") % {"factor": f"{factor:g}"}
+            return _("YaRN scaling by %(factor)s") % {"factor": f"{factor:g}"}
         case Llama3Scaling() | DivisorScaling():
-            return f"{base}, " + _("Llama 3 scaling")
+            return _("Llama 3 scaling")
         case LongRopeScaling():
-            return f"{base}, " + _("LongRoPE scaling")
-    return base
+            return _("LongRoPE scaling")
+    return ""
 
 
 def _feed_forward(shape: ModelConfig) -> list[Fact]:

@@ -36,7 +36,7 @@ class Declared:
         """At least 0."""
         value = self._value(key, default)
         if not _is_integer(value) or not 0 <= value < LARGEST:
-            raise self._wrong(key, value, said(_("an integer from 0")))
+            raise self._wrong(key, value, said(_("an integer of at least 0")))
         return int(value)
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -49,7 +49,7 @@ class Declared:
         """A number that may be 0."""
         value = self._value(key, default)
         if not _is_number(value) or not 0 <= value < 1e12:
-            raise self._wrong(key, value, said(_("a number from 0")))
+            raise self._wrong(key, value, said(_("a number of at least 0")))
         return float(value)
 
     def flag(self, key: str, default: bool | None = None) -> bool:

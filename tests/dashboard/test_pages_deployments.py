@@ -56,7 +56,7 @@ def test_a_number_type_that_no_box_can_do_is_refused_by_name(operator: Client) -
     answer = operator.post("/deployments/new/", form(dtype="fp8"))
     assert answer.status_code == 422
     said = " ".join(answer.context["form"].errors["dtype"])
-    assert "fp8 weights need amx_fp8; this processor offers fp32, bf16, int8, int4" in said
+    assert "fp8 weights need amx_fp8; this processor can run fp32, bf16, int8, int4" in said
     assert not Deployment.objects.exists()
 
 

@@ -34,7 +34,7 @@ def config(tp: int = 1, pp: int = 1) -> EngineConfig:
 def test_a_number_type_that_no_node_can_do_is_refused_by_name() -> None:
     wanted = msgspec.structs.replace(config(tp=2), dtype="fp8")
     old = frozenset({"avx2"})
-    with pytest.raises(PlacementError, match="fp8 weights need amx_fp8; this processor offers"):
+    with pytest.raises(PlacementError, match="fp8 weights need amx_fp8; this processor can run"):
         place(SMOLLM2, wanted, [box(1, instruction_sets=old), box(2, instruction_sets=old)])
 
 

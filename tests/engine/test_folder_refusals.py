@@ -156,7 +156,7 @@ def test_a_wrong_shape_is_named(folder: Path) -> None:
 
 def test_a_weight_file_beside_the_index_is_refused(folder: Path) -> None:
     save_file({"x": np.zeros(1, np.float32)}, folder / "model.safetensors")
-    assert "model.safetensors lies beside it and is not in it" in refusal(folder)
+    assert "the folder also holds model.safetensors, which it does not list" in refusal(folder)
 
 
 @pytest.mark.parametrize("place", ["../outside.safetensors", "/etc/passwd", "", 7, "a\0b"])

@@ -32,7 +32,7 @@ Declare = Callable[[gguf.GGUFWriter], None]
         ),
         (
             lambda to: to.add_string("llama.attention.sliding_window", "wide"),
-            "should be an integer from 0",
+            "should be an integer of at least 0",
         ),
         (lambda to: to.add_expert_count(4), "expert_used_count' is missing"),
         (lambda to: to.add_logit_scale(0.5), "llama.logit_scale is set"),

@@ -11,7 +11,7 @@ from engine.kernels import capabilities, choose_linear
 from tests.engine.rank_fleet import RankFailed, RankFleet
 from tests.engine.tiny_model import write_tiny_model
 
-REFUSAL = "fp8 weights need amx_fp8; this processor offers fp32, bf16, int8, int4."
+REFUSAL = "fp8 weights need amx_fp8; this processor can run fp32, bf16, int8, int4."
 
 
 def test_the_refusal_names_the_choice_what_it_needs_and_what_there_is() -> None:

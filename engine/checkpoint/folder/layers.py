@@ -45,7 +45,7 @@ def check_kinds(declared: Declared) -> None:
                 known=f"{FULL}, {SLIDING}",
             )
     if SLIDING in kinds and declared.get("sliding_window") is None:
-        raise declared.refuse(_("layers slide, but sliding_window is missing"))
+        raise declared.refuse(_("some layers use a sliding window, but sliding_window is missing"))
 
 
 def _listed(declared: Declared, kinds: list[str], layers: int) -> tuple[int, ...]:

@@ -23,7 +23,9 @@ def weight_files(folder: Path) -> list[Path]:
         shards = _shards(folder, _weight_map(index))
         stray = folder / SINGLE
         if is_there(stray) and stray not in shards:
-            raise _wrong(index, _("%(file)s lies beside it and is not in it"), file=SINGLE)
+            raise _wrong(
+                index, _("the folder also holds %(file)s, which it does not list"), file=SINGLE
+            )
         return shards
     if is_there(folder / SINGLE):
         return [folder / SINGLE]

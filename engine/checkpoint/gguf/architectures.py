@@ -192,7 +192,7 @@ def _sliding(told: Declaration, config: ModelConfig, pattern: int = 0) -> tuple[
     period = told.declared.count(key, pattern)
     if not period:
         raise told.declared.refuse(
-            _("a sliding window without a pattern of its layers is not supported")
+            _("a sliding window without a pattern that says which layers use it is not supported")
         )
     return tuple(layer for layer in layers if period == 1 or (layer + 1) % period)
 

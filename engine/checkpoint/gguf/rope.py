@@ -73,7 +73,7 @@ def _scaling(
     if ROPE_FREQS in tensors:
         if kind != "none":
             raise declared.refuse(
-                _("tensor %(tensor)r and rotary scaling of type %(scaling)r cannot both count"),
+                _("tensor %(tensor)r and rotary scaling of type %(scaling)r cannot both apply"),
                 tensor=ROPE_FREQS,
                 scaling=kind,
             )
