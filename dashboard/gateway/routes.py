@@ -88,7 +88,7 @@ def _not_ready(deployment: Deployment) -> ApiError:
 
 
 def _unknown(name: str) -> ApiError:
-    names = ", ".join(Deployment.objects.values_list("name", flat=True))
+    names = ", ".join(row.name for row in offered())
     text = _("There is no model named “%(name)s”.") % {"name": name}
     hint = _("Available: %(names)s.") % {"names": names} if names else _("Nothing is deployed yet.")
     return ApiError(f"{text} {hint}", status=404, code="model_not_found", param="model")

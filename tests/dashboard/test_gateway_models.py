@@ -33,8 +33,10 @@ def test_one_model_can_be_asked_for_by_name() -> None:
     client, _key = client_with_key()
     make_deployment("big")
     assert client.get("/v1/models/big").json()["owned_by"] == "tandem"
+    Deployment.objects.filter(pk=make_deployment("gone").pk).update(wanted=False)
     missing = client.get("/v1/models/other")
     assert missing.status_code == 404
+    assert "Available: big." in missing.json()["error"]["message"]
     assert missing.json()["error"]["code"] == "model_not_found"
 
 

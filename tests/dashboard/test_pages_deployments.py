@@ -111,6 +111,14 @@ def test_the_plan_is_drawn_before_anything_runs(operator: Client) -> None:
     assert "nothing is running" in text
 
 
+def test_a_deployment_tells_the_limits_it_was_given(operator: Client) -> None:
+    settings = {"max_model_len": 4096, "target_itl_ms": 80, "dtype": "int4", "int4_group": 64}
+    Deployment.objects.create(name="smol", model=make_model(), **settings)
+    text = body(operator, "/deployments/smol/").replace("\xa0", " ")
+    limits = "Context length 4,096 · KV cache 16,384 tokens · batch size 32"
+    assert f"{limits} · int4 group 64 · time per token 80 ms" in text
+
+
 def test_what_is_not_measured_is_a_dash_with_its_reason(operator: Client) -> None:
     row = Deployment.objects.create(name="smol", model=make_model(), tp=2)
     make_launch(row, make_node("box-1"), make_node("box-2"))
