@@ -70,8 +70,8 @@ class Deployment(models.Model):
         choices=INT4_GROUP_CHOICES,
         default=32,
         help_text=_(
-            "Columns that share one scale, with int4 weights. Wider groups cost quality, most of all "
-            "where the file has 4-bit weights already."
+            "Columns that share one scale, with int4 weights. Wider groups cost quality, most of "
+            "all where the file has 4-bit weights already."
         ),
     )
     kv_dtype = models.CharField(
