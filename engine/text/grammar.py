@@ -23,7 +23,10 @@ MAX_LINES = 1000
 """Of a grammar: each may hold a rule that leads to the next."""
 MAX_REFERENCES = 1000
 MAX_ALTERNATIVES = 5000
-LIMITS = LLParserLimits(initial_lexer_fuel=300_000, verbose_errors=False)
+MAX_OPTIONAL = 450
+"""Properties that one object may lack. Each leads to all behind it: some more and no row of the
+parser holds them, and a rank would compile for seconds while every answer waits."""
+LIMITS = LLParserLimits(initial_lexer_fuel=300_000, max_grammar_size=16_000, verbose_errors=False)
 
 WHITESPACE = r"( |\n {0,20})"
 """Between the parts of JSON: one space, or a line break with indentation. Never more: a model that
@@ -47,6 +50,7 @@ def compile_json_schema(
     except (RecursionError, TypeError, ValueError) as error:
         raise RequestError(f"The JSON schema is not JSON: {error}.", param=param) from error
     _check_size(text, "JSON schema", param)
+    check_optional(schema, param)
     overrides = {
         "item_separator": ",",
         "key_separator": ":",
@@ -112,6 +116,29 @@ def compile_choice(options: Sequence[str], *, param: str | None = "guided_choice
         raise RequestError("An option is not valid Unicode.", param=param) from error
     alternatives = "|".join(json.dumps(option, ensure_ascii=False) for option in options)
     return compile_lark(f"start: {alternatives}", param=param)
+
+
+def check_optional(schema: Any, param: str | None) -> None:
+    """Raises RequestError when an object of this schema has too many optional properties."""
+    todo = [schema]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, dict):
+            properties, required = item.get("properties"), item.get("required")
+            if isinstance(properties, dict) and len(properties) > MAX_OPTIONAL:
+                named = required if isinstance(required, list) else []
+                optional = len(
+                    properties.keys() - {name for name in named if isinstance(name, str)}
+                )
+                if optional > MAX_OPTIONAL:
+                    raise RequestError(
+                        f"An object of the JSON schema has {optional} optional properties, the "
+                        f"limit is {MAX_OPTIONAL}.",
+                        param=param,
+                    )
+            todo += item.values()
+        elif isinstance(item, list):
+            todo += item
 
 
 def _check_size(text: str, what: str, param: str | None) -> None:

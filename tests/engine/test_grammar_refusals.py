@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import RequestError
+from engine.runner.grammar import Grammars
 from engine.text.grammar import (
     MAX_ALTERNATIVES,
     MAX_CHARACTERS,
     MAX_LINES,
+    MAX_OPTIONAL,
     MAX_REFERENCES,
     compile_choice,
     compile_ebnf,
@@ -23,6 +25,8 @@ from engine.text.grammar import (
     compile_lark,
     compile_regex,
 )
+from engine.text.tools.style import json_rule
+from tests.engine.bundled import bundled_tokenizer
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -30,6 +34,12 @@ def nested(depth: int) -> dict[str, Any]:
     for _ in range(depth):
         schema = {"type": "array", "items": schema}
     return schema
+
+
+def optional(count: int, start: int = 0) -> dict[str, Any]:
+    """An object that may lack all of its properties."""
+    names = [f"p{number}" for number in range(start, start + count)]
+    return {"type": "object", "properties": {name: {"type": "integer"} for name in names}}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +61,8 @@ def nested(depth: int) -> dict[str, Any]:
         (nested(200), "recursion limit"),
         (nested(100_000), "not JSON"),
         (False, "accepts nothing"),
+        ({"items": optional(MAX_OPTIONAL + 1)}, "optional properties, the limit"),
+        ({"allOf": [optional(400, 400 * part) for part in range(9)]}, "too big"),
         ({"enum": ["x" * MAX_CHARACTERS]}, "characters, the limit"),
         ({"anyOf": [{"$ref": "#"}] * (MAX_REFERENCES + 1)}, "references, the limit"),
     ],
@@ -111,6 +123,22 @@ def test_what_is_allowed_compiles() -> None:
     assert compile_lark('start: "call " %json {"type": "integer"}')
     chain = "".join(f'r{rule} ::= "a" r{rule + 1}\n' for rule in range(900))
     assert compile_ebnf(f'root ::= r0\n{chain}r900 ::= "z"')
+
+
+def test_the_most_optional_properties_can_be_followed() -> None:
+    tokenizer = bundled_tokenizer()
+    required = {"required": [f"p{number}" for number in range(50)]}
+    schema = {"anyOf": [optional(MAX_OPTIONAL), optional(MAX_OPTIONAL + 50) | required]}
+    follower = Grammars(lambda: tokenizer).follow(compile_json_schema(schema))
+    for token in tokenizer.encode(f'{{"p{MAX_OPTIONAL - 1}":1}}'):
+        assert follower.allowed(token + 1)[token]
+        follower.advance([token])
+
+
+def test_a_tool_with_too_many_optional_parameters_is_refused() -> None:
+    with pytest.raises(RequestError, match="optional properties") as refused:
+        json_rule(optional(MAX_OPTIONAL + 1))
+    assert refused.value.param == "tools"
 
 
 def test_the_longest_chain_of_references_does_not_end_the_process() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from engine.text.grammar import WHITESPACE
+from engine.text.grammar import WHITESPACE, check_optional
 from engine.text.tools.parser import CallParser
 
 Schema = dict[str, Any]
@@ -55,7 +55,11 @@ class ToolStyle(ABC):
 
 
 def json_rule(schema: Schema) -> str:
-    """A schema inside a Lark rule, with the white space that every grammar here has."""
+    """A schema inside a Lark rule, with the white space that every grammar here has.
+
+    Raises RequestError for one that is too big.
+    """
+    check_optional(schema, "tools")
     guidance = {
         "item_separator": ",",
         "key_separator": ":",
