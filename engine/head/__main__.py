@@ -4,6 +4,7 @@ standard input. Standard input then stays open for as long as the head should li
 
 import asyncio
 import logging
+import signal
 import sys
 
 import msgspec
@@ -35,6 +36,9 @@ def main() -> int:
     except EngineError as error:
         log.error("%s", error)
         return 1
+    finally:
+        # It is ending; killed while it does, its exit code could not say that it failed.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ _HELLO = "Hello"
 
 
 def rehearsal_prompt(chat: ChatEncoder, tokenizer: TextTokenizer, capacity: int) -> list[int]:
-    """A short conversation, or a word where the model has no template that takes one."""
+    """A short conversation, or a word where the model has no template that makes it a prompt."""
     try:
         prompt = chat.encode([{"role": "user", "content": _HELLO}])
     except RequestError:
-        prompt = tokenizer.bos_ids + tokenizer.encode(_HELLO)
+        prompt = []
+    prompt = prompt or tokenizer.bos_ids + tokenizer.encode(_HELLO)
     return prompt[: max(1, capacity - ANSWER)]
 
 

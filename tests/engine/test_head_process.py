@@ -4,12 +4,14 @@ import asyncio
 import json
 import signal
 import socket
+import subprocess
+import sys
 
 import msgspec
 import pytest
 
-from engine.protocol.launch import Address
-from tests.engine.head_process import HeadProcess, head_process, process_spec, start
+from engine.protocol.launch import Address, encode_spec
+from tests.engine.head_process import ROOT, HeadProcess, head_process, process_spec, start
 from tests.engine.head_world import ASK, MODEL, PATIENCE, read_events
 
 
@@ -69,3 +71,26 @@ async def test_a_head_that_cannot_start_says_so_in_one_line() -> None:
         assert await refusal(address) == f"Cannot listen on {address}: Address already in use."
     assert "not a GGUF file" in await refusal(model_path="/etc/passwd")
     assert "is not a head's" in await refusal(role="rank", rank=0)
+
+
+ENDING = """
+import os, signal, sys
+import engine.head.__main__ as head
+
+async def fail(spec):
+    return 1
+
+head.run_head = fail
+code = head.main()
+os.kill(os.getpid(), signal.SIGTERM)
+sys.exit(code)
+"""
+
+
+def test_a_failed_head_that_is_told_to_stop_while_it_ends_still_says_that_it_failed() -> None:
+    head = subprocess.Popen([sys.executable, "-c", ENDING], stdin=subprocess.PIPE, cwd=ROOT)
+    assert head.stdin is not None
+    head.stdin.write(encode_spec(process_spec()) + b"\n")
+    head.stdin.flush()
+    assert head.wait(PATIENCE) == 1
+    head.stdin.close()

@@ -3,6 +3,10 @@
 import pytest
 
 from engine.errors import RankError
+from engine.head.rehearsal import rehearsal_prompt
+from engine.text.chat import ChatEncoder
+from engine.text.tokenizer import TextTokenizer
+from tests.engine.bundled import altered_checkpoint
 from tests.engine.head_world import head_world, until
 
 
@@ -47,3 +51,8 @@ async def test_a_model_that_cannot_answer_is_never_ready() -> None:
 async def test_the_shortest_context_has_room_for_it(longest: int) -> None:
     async with head_world(max_model_len=longest) as world:
         assert world.engine.status == "ready"
+
+
+def test_a_template_that_makes_nothing_of_it_leaves_a_word_to_read() -> None:
+    tokenizer = TextTokenizer(altered_checkpoint(template="").tokenizer)
+    assert rehearsal_prompt(ChatEncoder(tokenizer), tokenizer, 100) == tokenizer.encode("Hello")
