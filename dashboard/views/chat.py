@@ -26,13 +26,14 @@ def chat(request: HttpRequest, pk: int | None = None) -> HttpResponse:
         conversations.close_abandoned(conversation)
     rows = list(conversation.messages.all()) if conversation else []
     routes = [_described(row) for row in _deployments()]
+    latest = conversations.search(_user(request))
     context = {
         "conversation": conversation,
         "rows": [row for row in rows if row.role != MessageRole.SYSTEM],
         "system": next((row.content for row in rows if row.role == MessageRole.SYSTEM), ""),
-        "conversations": conversations.search(_user(request)),
+        "conversations": latest,
         "routes": routes,
-        "route": _chosen(routes, conversation),
+        "route": _chosen(routes, conversation, latest.first()),
         "examples": _examples(),
     }
     return render(request, "chat/page.html", context)
@@ -114,12 +115,16 @@ def _described(deployment: Deployment) -> dict[str, Any]:
     }
 
 
-def _chosen(routes: list[dict[str, Any]], conversation: Conversation | None) -> str:
-    """The conversation's own route, else the first that can answer."""
+def _chosen(
+    routes: list[dict[str, Any]], conversation: Conversation | None, latest: Conversation | None
+) -> str:
+    """The conversation's own route, else the one used last or the first that can answer."""
     names = [route["name"] for route in routes]
     if conversation is not None and conversation.route in names:
         return conversation.route
     ready = [route["name"] for route in routes if route["ready"]]
+    if latest is not None and latest.route in ready:
+        return latest.route
     return next(iter([*ready, *names]), "")
 
 

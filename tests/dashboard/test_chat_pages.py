@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from dashboard.choices import DeploymentStatus, MessageStatus
 from dashboard.models import Conversation
-from tests.dashboard.gateway_cast import make_deployment, make_user
+from tests.dashboard.gateway_cast import make_deployment, make_replica, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -87,6 +87,14 @@ def test_the_selector_says_why_a_deployment_cannot_answer(ada: Client) -> None:
     assert routes[0]["name"] == "big"
     assert routes[0]["ready"] is False
     assert "Node b is offline." in routes[0]["html"]
+
+
+def test_a_new_conversation_goes_to_the_deployment_used_last(ada: Client) -> None:
+    for name in ("apes", "smol"):
+        make_replica(make_deployment(name=name, status=DeploymentStatus.READY), 9)
+    assert ada.get("/chat/").context["route"] == "apes"
+    make_conversation()
+    assert ada.get("/chat/").context["route"] == "smol"
 
 
 def test_without_deployments_the_page_points_the_way(ada: Client) -> None:
