@@ -34,8 +34,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--prompt", required=True)
     parser.add_argument("--max-tokens", type=_positive, default=128)
     parser.add_argument("--greedy", action="store_true", help="the same as --temperature 0")
-    parser.add_argument("--temperature", type=float, default=1.0)
-    parser.add_argument("--top-p", type=float, default=1.0)
+    parser.add_argument("--temperature", type=_temperature, default=1.0)
+    parser.add_argument("--top-p", type=_share, default=1.0)
     parser.add_argument("--top-k", type=int, default=0)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--plan", default="tp=1,pp=1", help="e.g. tp=2,pp=1")
@@ -51,6 +51,18 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return int(text)
+
+
+def _temperature(text: str) -> float:
+    if not 0 <= (value := float(text)) <= 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 2")
+    return value
+
+
+def _share(text: str) -> float:
+    if not 0 < (value := float(text)) <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0 and at most 1")
+    return value
 
 
 def make_spec(options: argparse.Namespace) -> ProcessSpec:

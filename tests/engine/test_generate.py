@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.generate import parse
+
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 
@@ -62,3 +64,11 @@ def test_what_cannot_work_is_one_sentence(arguments: list[str], sentence: str) -
     assert text == ""
     assert len(log.splitlines()) == 1, log
     assert sentence in log
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--temperature", "-1"], ["--temperature", "nan"], ["--top-p", "0"]]
+)
+def test_numbers_out_of_range_are_refused_before_anything_starts(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--prompt", "x", *arguments])

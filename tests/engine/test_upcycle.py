@@ -17,6 +17,7 @@ from engine.config import EngineConfig
 from engine.errors import EngineError
 from engine.layers.experts import MixtureOfExperts
 from engine.tools.upcycle import upcycle
+from engine.tools.upcycle.__main__ import main
 from tests.engine.local_runner import LocalRunner
 from tests.engine.tiny_model import write_tiny_model
 
@@ -180,3 +181,8 @@ def test_two_at_once_make_one_file(
             seconds[0].result()
     assert list(tmp_path.iterdir()) == [target]
     open_checkpoint(target)
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(SystemExit):
+        main(["bundled", "new.gguf", "--experts", "4", "--seed", "-1"])
