@@ -32,6 +32,7 @@ class CheckFile:
         model = job.deployment.model
         try:
             checkpoint = open_checkpoint(Path(model.path))
+            checkpoint.tokenizer  # noqa: B018 - reading it is the check
         except EngineError as error:
             raise StepFailed(sentence_of(error)) from error
         if checkpoint.size_bytes != model.size_bytes or checkpoint.config != model.shape:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.protocol.steps import Sampling
+from engine.runner.noise import exponentials, uniform
 
 Floats = NDArray[np.floating]
 Ids = NDArray[np.intp]
@@ -17,15 +18,38 @@ Ids = NDArray[np.intp]
 _NOTABLE = 1e-4
 """Lighter tokens are sorted only when the heavier ones do not suffice for top-p."""
 _BLOCK = 256
-"""Weights summed together before a draw looks at each."""
+"""Ids that are drawn together, before one of them."""
 
 
-def draw(weights: Floats, sampling: Sampling, noise: float) -> int:
-    """The token at `noise`, in [0, 1), of the distribution that the settings leave over."""
+def draw(weights: Floats, sampling: Sampling, seed: int, position: int) -> int:
+    """The token that (seed, position) draw from the distribution that the settings leave over.
+
+    First a block of ids, by its share of the total; then, inside it, the token that comes first in
+    a race in which each runs at the speed of its weight. A row whose logits differ in their last
+    bits, as they do in another batch, has nearly the same sums and the same winner; the running sum
+    over every id alone would move from one token of a flat tail to the next.
+    """
     kept = keep(weights, sampling)
+    block = _pick(_block_sums(weights, kept), uniform(seed, position))
+    start, stop = block * _BLOCK, min((block + 1) * _BLOCK, len(weights))
+    tokens = np.arange(start, stop)
+    if kept is not None:
+        first, last = np.searchsorted(kept, (start, stop))
+        tokens = kept[first:last]
+    return int(tokens[_race(weights[tokens], exponentials(seed, position, tokens))])
+
+
+def _block_sums(weights: Floats, kept: Ids | None) -> Floats:
     if kept is None:
-        return _pick_in_blocks(weights, noise)
-    return int(kept[_pick(weights[kept].cumsum(dtype=np.float64), noise)])
+        return np.add.reduceat(weights, np.arange(0, len(weights), _BLOCK))
+    return np.bincount(kept // _BLOCK, weights[kept]).astype(np.float64)
+
+
+def _race(weights: Floats, noise: NDArray[np.float64]) -> int:
+    """The place of the first to arrive; what weighs nothing never does."""
+    times = np.full(len(weights), np.inf)
+    np.divide(noise, weights, out=times, where=weights > 0)
+    return int(times.argmin())
 
 
 def keep(weights: Floats, sampling: Sampling) -> Ids | None:
@@ -76,19 +100,9 @@ def _from_edge(values: Floats, edge: np.floating, count: int) -> Ids:
     return np.delete(places, equal[len(equal) - surplus :])
 
 
-def _pick(cumulative: NDArray[np.float64], noise: float) -> int:
-    """The place where the cumulative weight passes `noise` times the total; it has weight."""
-    place = int(np.searchsorted(cumulative, noise * cumulative[-1], side="right"))
-    # Rounding may lift the target to the total, which the last token with weight reaches.
-    return min(place, int(np.searchsorted(cumulative, cumulative[-1])))
-
-
-def _pick_in_blocks(weights: Floats, noise: float) -> int:
-    """Without a running sum over the whole row."""
-    sums = np.add.reduceat(weights, np.arange(0, len(weights), _BLOCK))
-    cumulative = sums.cumsum(dtype=np.float64)
-    block = _pick(cumulative, noise)
-    before = cumulative[block - 1] if block else 0.0
-    inside = (noise * cumulative[-1] - before) / (cumulative[block] - before)
-    start = block * _BLOCK
-    return start + _pick(weights[start : start + _BLOCK].cumsum(dtype=np.float64), float(inside))
+def _pick(sums: Floats, noise: float) -> int:
+    """The place where the running sum passes `noise` times the total; it has weight."""
+    reached = sums.cumsum(dtype=np.float64)
+    place = int(np.searchsorted(reached, noise * reached[-1], side="right"))
+    # Rounding may lift the target to the total, which the last block with weight reaches.
+    return min(place, int(np.searchsorted(reached, reached[-1])))

@@ -1,7 +1,7 @@
 """Draws one token a row, as each sequence's settings say, and reports what the model thought of it.
 
-In order: bias, penalties, what is forbidden, temperature, min_p, top_k, top_p; then the inverse of
-the cumulative distribution at a number keyed by (seed, position). Every row is worked on alone, so
+In order: bias, penalties, what is forbidden, temperature, min_p, top_k, top_p; then the token
+that noise keyed by (seed, position) draws. Every row is worked on alone, so
 its token does not depend on the others.
 """
 
@@ -17,7 +17,6 @@ from engine.runner.filters import Floats, draw
 from engine.runner.grammar import GrammarError, Grammars
 from engine.runner.history import NEVER, History
 from engine.runner.logprobs import report
-from engine.runner.noise import uniform
 
 COLDEST = 1e-5
 """Temperatures below this are greedy: what they divide by would overflow."""
@@ -127,7 +126,7 @@ class Sampler:
         weights = np.subtract(row, highest, out=self._scratch)
         weights /= np.float32(sampling.temperature)
         np.exp(weights, out=weights)
-        return draw(weights, sampling, uniform(sampling.seed, position))
+        return draw(weights, sampling, sampling.seed, position)
 
 
 def is_greedy(sampling: Sampling) -> bool:

@@ -189,7 +189,10 @@ def test_the_experts_demo_is_made_deployed_in_small_numbers_and_answers(page: Pa
     page.locator("#text").fill("What is the capital of France?")
     page.locator("#send").click()
     expect(answer(page)).to_contain_text("Paris")
-    page.locator("#stop").click()
+    page.goto("/deployments/experts/")
+    page.locator('#status [data-dialog="stop"]').click()
+    page.locator("#stop").get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator('#status [data-status="stopped"]').first).to_be_visible()
 
 
 def test_the_charts_move(page: Page) -> None:
