@@ -15,6 +15,7 @@ from engine.config import BLOCK_SIZE, EngineConfig
 from engine.core.prefix import namespace
 from engine.core.request import Request
 from engine.core.scheduler import Scheduler
+from engine.head.collector import collect_rarely
 from engine.protocol.steps import Result, Step, Timings, encode, step_digest
 
 RUNNING = 256
@@ -73,6 +74,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 def measure(steps: int) -> Report:
     """Rounds of steps take turns, so that a busy moment of the machine falls on all alike."""
+    collect_rarely()
     loads = [_Load(waiting) for waiting in WAITING]
     for load in loads:
         load.settle()

@@ -53,10 +53,10 @@ class Request:
     def accept(self, token: int, now: float) -> FinishReason | None:
         """Record one sampled token; says whether it ends the answer."""
         emitted = self.emitted
+        if not emitted:
+            self.first_token_at = now
         emitted.append(token)
         self.last_token_at = now
-        if self.first_token_at is None:
-            self.first_token_at = now
         if token in self.stop_tokens and len(emitted) > self.min_tokens:
             return "stop"
         return "length" if len(emitted) >= self.max_tokens else None

@@ -11,6 +11,7 @@ import msgspec
 import uvicorn
 
 from engine.errors import EngineError
+from engine.head.collector import collect_rarely
 from engine.head.process import run_head
 from engine.protocol.launch import decode_spec
 from engine.rank.lifeline import follow_parent
@@ -21,6 +22,7 @@ log = logging.getLogger("engine.head")
 def main() -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
     follow_parent()
+    collect_rarely()
     try:
         spec = decode_spec(sys.stdin.buffer.readline())
     except msgspec.MsgspecError as error:
