@@ -156,6 +156,8 @@ class _Rank:
         runner.warm_up()
 
     def _report_ready(self, decoder: Decoder, share: RankShare, mesh: Mesh) -> None:
+        seconds = time.monotonic() - self.began
+        say(f"Rank {self.rank} is ready after {seconds:.1f} s, with the {self.kernel} kernel.")
         self.session.phase = "idle"
         self.session.send(
             Ready(
@@ -169,8 +171,6 @@ class _Rank:
                 transport=mesh.transport,
             )
         )
-        seconds = time.monotonic() - self.began
-        say(f"Rank {self.rank} is ready after {seconds:.1f} s, with the {self.kernel} kernel.")
 
     def _serve(self, runner: Runner, message: object, share: RankShare) -> None:
         if not isinstance(message, Step):
