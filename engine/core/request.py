@@ -42,6 +42,8 @@ class Request:
     last_token_at: float | None = None
     finish: FinishReason | None = None
     error: str = ""
+    refused: bool = False
+    """It failed for what was asked: its grammar or its bias leaves no token to draw."""
     prompt_logprobs: list[TokenLogprobs] = field(default_factory=list)
     """Of prompt tokens 1, 2, …: complete with the first token of the answer."""
 

@@ -267,6 +267,7 @@ class Scheduler:
 
     def _fail(self, sequence: Sequence, result: Result) -> Event:
         self.pool.retract(sequence.table)
+        sequence.request.refused = sequence.id in result.reasons
         why = "The model produced numbers that are not finite."
         return self._leave(sequence, "error", result.reasons.get(sequence.id, why))
 

@@ -35,6 +35,8 @@ class Delta(msgspec.Struct, frozen=True):
     finish: FinishReason | None = None
     error: str = ""
     tokens: Sequence[Token] = ()
+    refused: bool = False
+    """The error is the request's own fault."""
 
 
 class Answer:
@@ -67,7 +69,8 @@ class Answer:
         elif finish is not None:
             text += self._stops.flush()
         self._sent += len(text)
-        return Delta(self.index, text, finish, event.request.error, self._release(finish))
+        request, tokens = event.request, self._release(finish)
+        return Delta(self.index, text, finish, request.error, tokens, request.refused)
 
     def _read(self, token: int, event: Event) -> str:
         text = self._detokenizer.feed([token])

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.errors import EngineError, RankError, RequestError
-from engine.head.answer import Generation
+from engine.head.answer import Delta, Generation
 from engine.head.api.metrics import render_metrics
 from engine.head.api.preparing import Prepared, Preparer
 from engine.head.api.replies import DONE, Json, Reply, error_body, event
@@ -180,10 +180,17 @@ class Api:
                 )
 
 
+def _fault(delta: Delta) -> EngineError:
+    """Why an answer failed, and whose fault it is."""
+    if delta.refused:
+        return RequestError(delta.error, code="impossible_form")
+    return RankError(delta.error)
+
+
 async def _whole(generation: Generation, shape: Reply) -> Response:
     async for delta in generation:
         if delta.finish == "error":
-            raise RankError(delta.error)
+            raise _fault(delta)
         shape.add(delta)
     return reply(shape.whole())
 
@@ -193,7 +200,7 @@ async def _events(asked: Asked, generation: Generation, shape: Reply) -> AsyncIt
     head = b"".join(event(chunk | _usage_so_far(asked, shape)) for chunk in shape.opening())
     async for delta in generation:
         if delta.finish == "error":
-            yield head + event(error_body(RankError(delta.error))[1]) + DONE
+            yield head + event(error_body(_fault(delta))[1]) + DONE
             return
         yield head + event(shape.chunk(delta) | _usage_so_far(asked, shape))
         head = b""
