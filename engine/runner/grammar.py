@@ -101,6 +101,7 @@ class Grammars:
         if not ends:
             raise GrammarError("This model has no token that ends an answer.")
         try:
+            # It reads the attributes of its own wrapper class; these words have them all.
             return LLTokenizer(_Words(self._vocabulary, ends), eos_token=ends)  # type: ignore[arg-type]
         except ValueError as error:
             raise GrammarError(f"This model's tokens cannot follow a grammar: {error}") from error

@@ -11,12 +11,15 @@ Takes milliseconds, at worst about half a second, most of it without the interpr
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llguidance import LLMatcher, LLParserLimits
 
 from engine.errors import RequestError
 from engine.text.gbnf import GbnfError, gbnf_to_lark
+
+if TYPE_CHECKING:
+    from llguidance._lib import JsonCompileOptions
 
 MAX_CHARACTERS = 128 * 1024
 MAX_LINES = 1000
@@ -31,6 +34,13 @@ LIMITS = LLParserLimits(initial_lexer_fuel=300_000, max_grammar_size=16_000, ver
 WHITESPACE = r"( |\n {0,20})"
 """Between the parts of JSON: one space, or a line break with indentation. Never more: a model that
 likes spaces must not fill its answer with them."""
+JSON_OPTIONS: "JsonCompileOptions" = {
+    "item_separator": ",",
+    "key_separator": ":",
+    "whitespace_flexible": True,
+    "whitespace_pattern": WHITESPACE,
+    "lenient": False,
+}
 
 _REFERENCE = re.compile(r"\$ref|\\u00(?:24|72|65|66)", re.IGNORECASE)
 _LARK = re.compile(r"(?m)^\s*(?:%llguidance\b|start\s*:(?!:=))")
@@ -51,15 +61,8 @@ def compile_json_schema(
         raise RequestError(f"The JSON schema is not JSON: {error}.", param=param) from error
     _check_size(text, "JSON schema", param)
     check_optional(schema, param)
-    overrides = {
-        "item_separator": ",",
-        "key_separator": ":",
-        "whitespace_flexible": True,
-        "whitespace_pattern": WHITESPACE,
-        "lenient": False,
-    }
     try:
-        grammar = LLMatcher.grammar_from_json_schema(text, overrides=overrides)  # type: ignore[arg-type]
+        grammar = LLMatcher.grammar_from_json_schema(text, overrides=JSON_OPTIONS)
     except ValueError as error:
         raise RequestError(f"The JSON schema is not valid: {error}.", param=param) from error
     return _checked(grammar, "JSON schema", param)
