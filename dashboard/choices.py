@@ -14,14 +14,34 @@ class DeploymentStatus(models.TextChoices):
     STOPPED = "stopped", _("Stopped")
     STARTING = "starting", _("Starting")
     READY = "ready", _("Ready")
+    RECOVERING = "recovering", _("Recovering")
+    """Its ranks are being started anew in place; open answers wait and go on."""
+    DEGRADED = "degraded", _("Degraded")
+    """It answers, but not as wanted: the fallback does, or fewer replicas than there should be."""
     RESTARTING = "restarting", _("Restarting")
     STOPPING = "stopping", _("Stopping")
     FAILED = "failed", _("Failed")
 
 
+class ReplicaRole(models.TextChoices):
+    PRIMARY = "primary", _("Primary")
+    FALLBACK = "fallback", _("Fallback")
+
+
+class FallbackMode(models.TextChoices):
+    COLD = "cold", _("Started when it is needed")
+    RESIDENT = "resident", _("Always running")
+
+
+class ReturnMode(models.TextChoices):
+    AUTO = "auto", _("By itself")
+    CLICK = "click", _("When somebody says so")
+
+
 class ReplicaStatus(models.TextChoices):
     STARTING = "starting", _("Starting")
     READY = "ready", _("Ready")
+    RECOVERING = "recovering", _("Recovering")
     STOPPING = "stopping", _("Stopping")
     STOPPED = "stopped", _("Stopped")
     FAILED = "failed", _("Failed")
@@ -100,7 +120,11 @@ class MessageStatus(models.TextChoices):
     FAILED = "failed", _("Failed")
 
 
-LIVE_REPLICA_STATUSES = frozenset({ReplicaStatus.STARTING, ReplicaStatus.READY})
+LIVE_REPLICA_STATUSES = frozenset(
+    {ReplicaStatus.STARTING, ReplicaStatus.READY, ReplicaStatus.RECOVERING}
+)
+ANSWERING_REPLICA_STATUSES = frozenset({ReplicaStatus.READY, ReplicaStatus.RECOVERING})
+"""A recovering one takes requests and keeps them until its ranks are back."""
 ACTIVE_JOB_STATUSES = frozenset({JobStatus.QUEUED, JobStatus.RUNNING})
 TERMINAL_JOB_STATUSES = frozenset({JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED})
 
@@ -115,7 +139,31 @@ DEPLOYMENT_TRANSITIONS: dict[DeploymentStatus, frozenset[DeploymentStatus]] = {
         }
     ),
     DeploymentStatus.READY: frozenset(
-        {DeploymentStatus.RESTARTING, DeploymentStatus.STOPPING, DeploymentStatus.FAILED}
+        {
+            DeploymentStatus.RECOVERING,
+            DeploymentStatus.DEGRADED,
+            DeploymentStatus.RESTARTING,
+            DeploymentStatus.STOPPING,
+            DeploymentStatus.FAILED,
+        }
+    ),
+    DeploymentStatus.RECOVERING: frozenset(
+        {
+            DeploymentStatus.READY,
+            DeploymentStatus.DEGRADED,
+            DeploymentStatus.RESTARTING,
+            DeploymentStatus.STOPPING,
+            DeploymentStatus.FAILED,
+        }
+    ),
+    DeploymentStatus.DEGRADED: frozenset(
+        {
+            DeploymentStatus.READY,
+            DeploymentStatus.RECOVERING,
+            DeploymentStatus.RESTARTING,
+            DeploymentStatus.STOPPING,
+            DeploymentStatus.FAILED,
+        }
     ),
     DeploymentStatus.RESTARTING: frozenset(
         {

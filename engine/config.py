@@ -17,24 +17,34 @@ KV_DTYPES: tuple[KvDtype, ...] = ("fp32", "bf16", "int8", "fp8")
 INT4_GROUPS = (32, 64, 128)
 """Columns that may share one scale."""
 
-Transport = Literal["tcp", "gloo"]
-TRANSPORTS: tuple[Transport, ...] = ("tcp", "gloo")
+Transport = Literal["auto", "shm", "tcp", "gloo"]
+TRANSPORTS: tuple[Transport, ...] = ("auto", "shm", "tcp", "gloo")
 
 BLOCK_SIZE = 16
 """Tokens per KV block."""
 
+DEGREES = ("tp", "pp", "ep", "dp")
+
 
 class ParallelPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How one replica is split: `tp` ways inside a layer, `pp` stages of contiguous layers.
+    """How a model is split: `pp` stages of contiguous layers, each held by `tp` × `ep` ranks.
 
-    Global rank = stage * tp + tp_rank.
+    The ranks of a stage split attention, dense MLPs and the vocabulary among all of them. Of a
+    layer with experts they form `ep` groups: a group holds whole experts, and its `tp` ranks split
+    each of those by columns. `dp` replicas of all that are alike and know nothing of each other.
+
+    Global rank = stage * width + stage_rank, and stage_rank = ep_rank * tp + tp_rank.
     """
 
     tp: int = 1
     pp: int = 1
+    ep: int = 1
+    dp: int = 1
+    weights: tuple[int, ...] = ()
+    """How much each rank of a replica is to carry, relative to the others; empty for all alike."""
 
     def __post_init__(self) -> None:
-        for name in ("tp", "pp"):
+        for name in DEGREES:
             degree = getattr(self, name)
             if not 1 <= degree <= 64:
                 raise PlanError(
@@ -42,34 +52,58 @@ class ParallelPlan(msgspec.Struct, frozen=True, kw_only=True):
                     setting=name,
                     degree=degree,
                 )
+        if self.weights and len(self.weights) != self.world_size:
+            raise PlanError(
+                _("The plan has %(ranks)s ranks but %(count)s weights; give one a rank, or none."),
+                ranks=self.world_size,
+                count=len(self.weights),
+            )
+        if any(not 1 <= weight <= 1000 for weight in self.weights):
+            raise PlanError(_("Each rank's weight must be a whole number from 1 to 1000."))
 
     @classmethod
     def parse(cls, text: str) -> "ParallelPlan":
-        """Read `tp=2,pp=1`; an unknown key or a non-integer raises PlanError."""
-        degrees: dict[str, int] = {}
+        """Read `tp=2,pp=1,weights=3:2`; an unknown key or a non-integer raises PlanError."""
+        found: dict[str, int | tuple[int, ...]] = {}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             key, _eq, value = part.partition("=")
-            if key not in ("tp", "pp") or not value.isdecimal():
+            numbers = value.split(":") if key == "weights" else [value]
+            if key not in (*DEGREES, "weights") or not all(map(str.isdecimal, numbers)):
                 raise PlanError(
                     _("Cannot read %(part)r in plan %(text)r; write it as tp=2,pp=1."),
                     part=part,
                     text=text,
                 )
-            degrees[key] = int(value)
-        return cls(**degrees)
+            found[key] = tuple(map(int, numbers)) if key == "weights" else int(value)
+        return msgspec.convert(found, cls)
+
+    @property
+    def width(self) -> int:
+        """Ranks that share a layer."""
+        return self.tp * self.ep
 
     @property
     def world_size(self) -> int:
-        return self.tp * self.pp
+        """Ranks of one replica."""
+        return self.width * self.pp
+
+    @property
+    def output_rank(self) -> int:
+        """The rank that draws the tokens: the first of the last stage."""
+        return self.world_size - self.width
 
     def stage(self, rank: int) -> int:
-        return rank // self.tp
+        return rank // self.width
 
-    def tp_rank(self, rank: int) -> int:
-        return rank % self.tp
+    def stage_rank(self, rank: int) -> int:
+        """Its place among the ranks that share its layers."""
+        return rank % self.width
 
     def __str__(self) -> str:
-        return f"tp={self.tp},pp={self.pp}"
+        text = f"tp={self.tp},pp={self.pp}"
+        text += f",ep={self.ep}" if self.ep > 1 else ""
+        text += f",dp={self.dp}" if self.dp > 1 else ""
+        return text + (f",weights={':'.join(map(str, self.weights))}" if self.weights else "")
 
 
 class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,11 +123,12 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     token_budget: int = 256
     """Most tokens computed in one step, decode rows first."""
     kv_cache_tokens: int = 16384
-    """KV capacity in tokens, rounded down to whole blocks."""
+    """Most KV capacity in tokens, rounded down to whole blocks. The head lowers it to what every
+    rank's memory holds once the weights are loaded."""
     threads_per_rank: int = 1
-    transport: Transport = "tcp"
-    """What carries collectives: plain sockets, or torch.distributed's gloo (slower, see
-    engine/parallel/tcp.py)."""
+    transport: Transport = "auto"
+    """What carries collectives. `auto`: shared memory between ranks of one host, plain sockets
+    between hosts. gloo is torch.distributed's, and slower (see engine/parallel/tcp.py)."""
     max_waiting: int = 512
     """Requests queued beyond this are refused with 503."""
 

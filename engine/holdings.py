@@ -73,7 +73,7 @@ def _attention(model: ModelConfig, share: RankShare) -> Iterator[Matrix]:
     heads = share.heads.size
     mixed = (heads + 2 * share.kv_heads.size) * model.head_dim
     yield Matrix(mixed, model.hidden_size, model.qkv_bias)
-    adds_bias = model.output_bias and share.tp_rank == 0
+    adds_bias = model.output_bias and share.stage_rank == 0
     yield Matrix(model.hidden_size, heads * model.head_dim, adds_bias)
 
 
@@ -104,4 +104,4 @@ def _gated(
     model: ModelConfig, columns: int, share: RankShare, *, bias: bool = False
 ) -> Iterator[Matrix]:
     yield Matrix(2 * columns, model.hidden_size, bias)
-    yield Matrix(model.hidden_size, columns, bias and share.tp_rank == 0)
+    yield Matrix(model.hidden_size, columns, bias and share.stage_rank == 0)

@@ -44,7 +44,8 @@ class RankShare(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int
     stage: int
-    tp_rank: int
+    stage_rank: int
+    """Its place among the ranks that share its layers."""
     layers: Span
     kv_heads: Span
     heads: Span
@@ -81,21 +82,21 @@ def check_plan(model: ModelConfig, plan: ParallelPlan) -> None:
         )
     if model.latent is not None:
         _check_latent(model, plan)
-    elif plan.tp > model.num_kv_heads:
+    elif plan.width > model.num_kv_heads:
         raise PlanError(
             _(
                 "tp=%(tp)s needs at least %(tp)s KV heads, but this model has %(num_kv_heads)s; "
                 "use tp=%(num_kv_heads)s or less, and pp for more boxes."
             ),
-            tp=plan.tp,
+            tp=plan.width,
             num_kv_heads=model.num_kv_heads,
         )
     for columns in _mlp_widths(model):
         _check_columns(columns, plan)
-    if plan.tp > model.vocab_size:
+    if plan.width > model.vocab_size:
         raise PlanError(
             _("tp=%(tp)s cannot split a vocabulary of %(vocab_size)s; use a smaller tp."),
-            tp=plan.tp,
+            tp=plan.width,
             vocab_size=model.vocab_size,
         )
     if plan.pp > model.num_layers:
@@ -110,13 +111,13 @@ def check_plan(model: ModelConfig, plan: ParallelPlan) -> None:
 
 
 def _check_latent(model: ModelConfig, plan: ParallelPlan) -> None:
-    if plan.tp > model.num_heads:
+    if plan.width > model.num_heads:
         raise PlanError(
             _(
                 "tp=%(tp)s needs at least %(tp)s heads, but this model has %(heads)s; use "
                 "tp=%(heads)s or less, and pp for more boxes."
             ),
-            tp=plan.tp,
+            tp=plan.width,
             heads=model.num_heads,
         )
 
@@ -133,21 +134,21 @@ def _mlp_widths(model: ModelConfig) -> list[int]:
 
 def _check_columns(columns: int, plan: ParallelPlan) -> None:
     units = -(-columns // MLP_UNIT)
-    if plan.tp > units:
+    if plan.width > units:
         raise PlanError(
             _(
                 "tp=%(tp)s cannot split an MLP of %(columns)s columns in blocks of %(block)s; use "
                 "tp=%(units)s or less."
             ),
-            tp=plan.tp,
+            tp=plan.width,
             columns=columns,
             block=MLP_UNIT,
             units=units,
         )
 
 
-def _split_columns(columns: int, plan: ParallelPlan, tp_rank: int) -> Span:
-    units = split_evenly(-(-columns // MLP_UNIT), plan.tp)[tp_rank].times(MLP_UNIT)
+def _split_columns(columns: int, plan: ParallelPlan, stage_rank: int) -> Span:
+    units = split_evenly(-(-columns // MLP_UNIT), plan.width)[stage_rank].times(MLP_UNIT)
     return Span(min(units.start, columns), min(units.stop, columns))
 
 
@@ -161,30 +162,32 @@ def rank_share(model: ModelConfig, plan: ParallelPlan, rank: int) -> RankShare:
             last=plan.world_size - 1,
             rank=rank,
         )
-    stage, tp_rank = plan.stage(rank), plan.tp_rank(rank)
-    kv_heads, heads = _split_heads(model, plan, tp_rank)
+    stage, stage_rank = plan.stage(rank), plan.stage_rank(rank)
+    kv_heads, heads = _split_heads(model, plan, stage_rank)
     experts = model.experts
     return RankShare(
         rank=rank,
         stage=stage,
-        tp_rank=tp_rank,
+        stage_rank=stage_rank,
         layers=split_evenly(model.num_layers, plan.pp)[stage],
         kv_heads=kv_heads,
         heads=heads,
-        intermediate=_split_columns(model.intermediate_size, plan, tp_rank),
-        expert_columns=_split_columns(experts.intermediate_size if experts else 0, plan, tp_rank),
-        shared_columns=_split_columns(experts.shared_size if experts else 0, plan, tp_rank),
-        vocab=split_evenly(model.vocab_size, plan.tp)[tp_rank],
+        intermediate=_split_columns(model.intermediate_size, plan, stage_rank),
+        expert_columns=_split_columns(
+            experts.intermediate_size if experts else 0, plan, stage_rank
+        ),
+        shared_columns=_split_columns(experts.shared_size if experts else 0, plan, stage_rank),
+        vocab=split_evenly(model.vocab_size, plan.width)[stage_rank],
         first_stage=stage == 0,
         last_stage=stage == plan.pp - 1,
     )
 
 
-def _split_heads(model: ModelConfig, plan: ParallelPlan, tp_rank: int) -> tuple[Span, Span]:
+def _split_heads(model: ModelConfig, plan: ParallelPlan, stage_rank: int) -> tuple[Span, Span]:
     """KV heads and query heads of one rank. The latent counts as one KV head, on every rank."""
     if model.latent is not None:
-        return Span(0, 1), split_evenly(model.num_heads, plan.tp)[tp_rank]
-    kv_heads = split_evenly(model.num_kv_heads, plan.tp)[tp_rank]
+        return Span(0, 1), split_evenly(model.num_heads, plan.width)[stage_rank]
+    kv_heads = split_evenly(model.num_kv_heads, plan.width)[stage_rank]
     return kv_heads, kv_heads.times(model.kv_group_size)
 
 

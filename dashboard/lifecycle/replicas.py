@@ -63,7 +63,7 @@ def _create(deployment: Deployment, placement: Placement) -> Replica:
             replica=replica,
             rank=rank,
             stage=config.plan.stage(rank),
-            tp_rank=config.plan.tp_rank(rank),
+            stage_rank=config.plan.stage_rank(rank),
             node_id=node,
         )
         for rank, node in enumerate(placement.ranks)

@@ -3,15 +3,17 @@
 from dashboard.models.access import ApiKey
 from dashboard.models.catalog import Model
 from dashboard.models.chat import Conversation, Message
-from dashboard.models.deployments import Deployment, PortLease, Rank, Replica
+from dashboard.models.deployments import Deployment, Fallback
 from dashboard.models.fleet import Node
 from dashboard.models.history import Event, Job, JobStep, LogLine
+from dashboard.models.replicas import PortLease, Rank, Replica
 
 __all__ = [
     "ApiKey",
     "Conversation",
     "Deployment",
     "Event",
+    "Fallback",
     "Job",
     "JobStep",
     "LogLine",

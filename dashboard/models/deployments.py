@@ -1,17 +1,19 @@
-"""Deployments, their replicas and ranks. `lifecycle` is the only writer of any status here."""
+"""Deployments and their fallbacks. `lifecycle` is the only writer of any status here."""
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from dashboard.choices import DeploymentStatus, Fault, RankStatus, ReplicaStatus
+from dashboard.choices import DeploymentStatus, FallbackMode, ReplicaStatus, ReturnMode
 from dashboard.models.catalog import Model
-from dashboard.models.fleet import Node
 from dashboard.sentences import SentenceField
 from engine.config import INT4_GROUPS, Dtype, EngineConfig, KvDtype, ParallelPlan, Transport
+
+if TYPE_CHECKING:
+    from dashboard.models.replicas import Replica
 
 DTYPE_CHOICES = [
     ("fp32", _("fp32 (reference)")),
@@ -30,7 +32,14 @@ KV_DTYPE_CHOICES = [
 
 INT4_GROUP_CHOICES = [(columns, str(columns)) for columns in INT4_GROUPS]
 
-TRANSPORT_CHOICES = [("tcp", _("TCP (lowest latency)")), ("gloo", _("gloo (torch.distributed)"))]
+TRANSPORT_CHOICES = [
+    ("auto", _("automatic")),
+    ("shm", _("shared memory (one host)")),
+    ("tcp", "TCP"),
+    ("gloo", _("gloo (torch.distributed)")),
+]
+
+MANY = [MinValueValidator(1), MaxValueValidator(64)]
 
 
 class Deployment(models.Model):
@@ -54,6 +63,27 @@ class Deployment(models.Model):
         default=1,
         validators=[MinValueValidator(1), MaxValueValidator(64)],
         help_text=_("Stages of consecutive layers."),
+    )
+    ep = models.PositiveSmallIntegerField(
+        _("expert parallel"),
+        default=1,
+        validators=MANY,
+        help_text=_("Groups of ranks that hold different whole experts of every layer."),
+    )
+    dp = models.PositiveSmallIntegerField(
+        _("replicas"),
+        default=1,
+        validators=MANY,
+        help_text=_("Copies of all that; a conversation stays with the one that remembers it."),
+    )
+    rank_weights = models.CharField(
+        _("rank weights"),
+        max_length=200,
+        blank=True,
+        help_text=_(
+            "How much each rank carries, such as 3:2 where the first box is larger; empty for all "
+            "alike."
+        ),
     )
     dtype = models.CharField(
         _("number type"),
@@ -85,8 +115,11 @@ class Deployment(models.Model):
         _("links between ranks"),
         max_length=8,
         choices=TRANSPORT_CHOICES,
-        default="tcp",
-        help_text=_("How ranks exchange what they computed."),
+        default="auto",
+        help_text=_(
+            "How ranks exchange what they computed: through shared memory on one host, over TCP "
+            "between hosts."
+        ),
     )
     max_model_len = models.PositiveIntegerField(
         _("context length"),
@@ -141,7 +174,10 @@ class Deployment(models.Model):
 
     @property
     def plan(self) -> ParallelPlan:
-        return ParallelPlan(tp=self.tp, pp=self.pp)
+        """Raises PlanError when its numbers do not fit together."""
+        weights = self.rank_weights.replace(" ", "")
+        degrees = f"tp={self.tp},pp={self.pp},ep={self.ep},dp={self.dp}"
+        return ParallelPlan.parse(degrees + (f",weights={weights}" if weights else ""))
 
     @property
     def engine_config(self) -> EngineConfig:
@@ -160,114 +196,65 @@ class Deployment(models.Model):
         )
 
     @property
+    def fallback_or_none(self) -> "Fallback | None":
+        return Fallback.objects.select_related("model").filter(deployment=self).first()
+
+    @property
     def live_replica(self) -> "Replica | None":
         return self.replicas.exclude(status=ReplicaStatus.STOPPED).order_by("-pk").first()
 
 
-class Replica(models.Model):
-    """One launch of a deployment: a head and its ranks, started together and ended together."""
+class Fallback(models.Model):
+    """What answers under a deployment's name, from one box, while the deployment itself cannot."""
 
-    deployment = models.ForeignKey(
-        Deployment, models.CASCADE, verbose_name=_("deployment"), related_name="replicas"
+    deployment = models.OneToOneField(Deployment, models.CASCADE, related_name="fallback")
+    mode = models.CharField(
+        _("fallback"), max_length=10, choices=FallbackMode.choices, default=FallbackMode.COLD
     )
-    launch = models.CharField(_("launch"), max_length=32, unique=True)
-    token = models.CharField(max_length=64, editable=False)
-    """Per-launch secret between head, ranks, agent and gateway; dies with the launch."""
-    config = models.JSONField(_("settings"))
-    head_node = models.ForeignKey(
-        Node, models.PROTECT, verbose_name=_("node of the head"), related_name="heads"
+    returns = models.CharField(
+        _("return"),
+        max_length=10,
+        choices=ReturnMode.choices,
+        default=ReturnMode.AUTO,
+        help_text=_("How the deployment takes over again once it can."),
     )
-    host = models.CharField(_("address"), max_length=253)
-    http_port = models.PositiveIntegerField(_("HTTP port"))
-    control_port = models.PositiveIntegerField(_("control port"))
-    status = models.CharField(
-        _("status"), max_length=20, choices=ReplicaStatus.choices, default=ReplicaStatus.STARTING
+    model = models.ForeignKey(
+        Model,
+        models.PROTECT,
+        related_name="fallbacks",
+        verbose_name=_("model"),
+        null=True,
+        blank=True,
+        help_text=_("Empty for the same model."),
     )
-    reason = SentenceField(_("reason"), blank=True)
-    fault = models.CharField(max_length=10, choices=Fault.choices, blank=True)
-    """What kind of end it came to; decides which of several reports names the cause."""
-    head_status = models.CharField(
-        _("status of the head"),
-        max_length=20,
-        choices=RankStatus.choices,
-        default=RankStatus.WAITING,
+    tp = models.PositiveSmallIntegerField(_("tensor parallel"), default=1, validators=MANY)
+    dtype = models.CharField(_("number type"), max_length=8, choices=DTYPE_CHOICES, default="fp32")
+    kv_dtype = models.CharField(
+        _("KV cache number type"), max_length=8, choices=KV_DTYPE_CHOICES, default="fp32"
     )
-    head_pid = models.PositiveIntegerField(_("PID of the head"), null=True)
-    created = models.DateTimeField(_("created"), auto_now_add=True)
-    ready_at = models.DateTimeField(_("ready since"), null=True)
-    ended_at = models.DateTimeField(_("ended"), null=True)
-    """When it failed or was stopped; its last processes may end a little later."""
+    kv_cache_tokens = models.PositiveIntegerField(
+        _("KV cache"), default=16384, validators=[MinValueValidator(64)]
+    )
 
     class Meta:
-        ordering = ["-created"]
-        verbose_name = _("launch")
-        verbose_name_plural = _("launches")
-        constraints = [
-            models.UniqueConstraint(
-                fields=["deployment"],
-                condition=models.Q(status__in=["starting", "ready", "stopping"]),
-                name="one_live_replica_per_deployment",
-            )
-        ]
+        verbose_name = _("fallback")
+        verbose_name_plural = _("fallbacks")
 
     def __str__(self) -> str:
-        return f"{self.deployment}/{self.launch}"
+        return f"{self.deployment} (fallback)"
+
+    @property
+    def served_model(self) -> Model:
+        return self.model or self.deployment.model
 
     @property
     def engine_config(self) -> EngineConfig:
-        return msgspec.convert(self.config, EngineConfig)
-
-    @property
-    def base_url(self) -> str:
-        return f"http://{self.host}:{self.http_port}"
-
-
-class Rank(models.Model):
-    """One engine worker of a replica, on one node."""
-
-    replica = models.ForeignKey(Replica, models.CASCADE, related_name="ranks")
-    rank = models.PositiveSmallIntegerField(_("rank"))
-    stage = models.PositiveSmallIntegerField()
-    tp_rank = models.PositiveSmallIntegerField()
-    node = models.ForeignKey(Node, models.PROTECT, verbose_name=_("node"), related_name="ranks")
-    status = models.CharField(
-        _("status"), max_length=20, choices=RankStatus.choices, default=RankStatus.WAITING
-    )
-    detail = SentenceField(_("detail"), blank=True)
-    progress = models.FloatField(null=True)
-    pid = models.PositiveIntegerField(_("PID"), null=True)
-    exit_code = models.IntegerField(_("exit code"), null=True)
-    kv_heads = models.PositiveSmallIntegerField(null=True)
-    first_layer = models.PositiveSmallIntegerField(null=True)
-    last_layer = models.PositiveSmallIntegerField(null=True)
-    weight_bytes = models.BigIntegerField(null=True)
-    kv_bytes = models.BigIntegerField(null=True)
-    kernel = models.CharField(_("kernel"), max_length=80, blank=True)
-    transport = models.CharField(_("transport"), max_length=40, blank=True)
-
-    class Meta:
-        ordering = ["rank"]
-        verbose_name = _("rank")
-        verbose_name_plural = _("ranks")
-        constraints = [
-            models.UniqueConstraint(fields=["replica", "rank"], name="one_row_per_rank"),
-        ]
-
-    def __str__(self) -> str:
-        return f"rank {self.rank}"
-
-
-class PortLease(models.Model):
-    """A port on a node, taken for one launch; the unique pair is what makes it a lease."""
-
-    node = models.ForeignKey(Node, models.CASCADE, related_name="port_leases")
-    port = models.PositiveIntegerField()
-    launch = models.CharField(max_length=32, db_index=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["node", "port"], name="one_lease_per_port"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.node}:{self.port}"
+        """The deployment's settings on one box; raises ConfigError when they do not fit."""
+        return msgspec.structs.replace(
+            self.deployment.engine_config,
+            plan=ParallelPlan(tp=self.tp),
+            dtype=cast(Dtype, self.dtype),
+            kv_dtype=cast(KvDtype, self.kv_dtype),
+            kv_cache_tokens=self.kv_cache_tokens,
+            transport="auto",
+        )

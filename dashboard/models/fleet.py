@@ -24,6 +24,15 @@ class Node(models.Model):
     address = models.CharField(
         _("address"), max_length=253, help_text=_("Where other nodes reach this one's engines.")
     )
+    link_address = models.CharField(
+        _("address on the cable"), max_length=253, blank=True, editable=False
+    )
+    """For the ranks alone; empty where they use `address` too."""
+    memory_floor_mb = models.PositiveIntegerField(
+        _("memory floor"),
+        default=1024,
+        help_text=_("Megabytes that engines leave free here."),
+    )
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
     status = models.CharField(
         _("status"),

@@ -5,8 +5,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.choices import EventLevel, JobKind, JobStatus, StepStatus
-from dashboard.models.deployments import Deployment, Replica
+from dashboard.models.deployments import Deployment
 from dashboard.models.fleet import Node
+from dashboard.models.replicas import Replica
 from dashboard.sentences import Sentence, SentenceField
 
 

@@ -53,7 +53,7 @@ class RankGroup:
         self._spec = spec
         self._deadlines = deadlines
         self._finished = finished
-        self.output_rank = (plan.pp - 1) * plan.tp
+        self.output_rank = plan.output_rank
         self.peers = [RankPeer(rank) for rank in range(plan.world_size)]
         self._fault: asyncio.Future[EngineError] = asyncio.get_running_loop().create_future()
         self._gone: dict[int, EngineError] = {}

@@ -26,4 +26,4 @@ class Blueprint:
     @property
     def adds_bias(self) -> bool:
         """Whether this rank adds the biases of row-parallel layers: their sum has them once."""
-        return self.share.tp_rank == 0
+        return self.share.stage_rank == 0

@@ -54,8 +54,8 @@ def _head(blueprint: Blueprint, config: EngineConfig, embedding: Embedding | Non
     else:
         name = EMBEDDING if model.tie_embeddings else HEAD
         linear = weights.pack_matrix(name, share.vocab)
-    first = share.stage * config.plan.tp
-    shares = rank_shares(model, config.plan)[first : first + config.plan.tp]
+    first = share.stage * config.plan.width
+    shares = rank_shares(model, config.plan)[first : first + config.plan.width]
     spans = [share.vocab for share in shares]
     return OutputHead(linear, spans, blueprint.mesh.tp, model.final_softcap)
 

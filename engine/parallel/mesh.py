@@ -17,7 +17,7 @@ COLLECTIVE_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Mesh:
-    """This rank's groups: `tp` inside its stage, `pipeline` across the stages."""
+    """This rank's groups: `tp` shares its layers, `pipeline` is its like in every stage."""
 
     tp: Group
     pipeline: Group
@@ -47,7 +47,7 @@ def join_store(host: str, port: int, timeout: timedelta) -> TCPStore:
 def build_mesh(config: EngineConfig, rank: int, host: str, token: str, store: Store) -> Mesh:
     """Connect to the peers through `store`; raises when one does not appear in time."""
     plan = config.plan
-    stage, tp_rank = plan.stage(rank), plan.tp_rank(rank)
+    stage, stage_rank = plan.stage(rank), plan.stage_rank(rank)
 
     def group(prefix: str, member: int, size: int) -> Group:
         if size == 1:
@@ -59,7 +59,13 @@ def build_mesh(config: EngineConfig, rank: int, host: str, token: str, store: St
         return LinkedGroup(TcpLinks(scoped, member, size, host, token, COLLECTIVE_SECONDS))
 
     return Mesh(
-        tp=group(f"tp{stage}", tp_rank, plan.tp),
-        pipeline=group(f"pp{tp_rank}", stage, plan.pp),
-        transport=config.transport if plan.world_size > 1 else "none",
+        tp=group(f"tp{stage}", stage_rank, plan.width),
+        pipeline=group(f"pp{stage_rank}", stage, plan.pp),
+        transport=("gloo" if config.transport == "gloo" else "tcp")
+        if plan.world_size > 1
+        else "none",
     )
+
+
+def _carrier(config: EngineConfig) -> str:
+    return "gloo" if config.transport == "gloo" else "tcp"

@@ -14,7 +14,7 @@ from engine.protocol.launch import ProcessSpec, Role
 from engine.protocol.stats import EngineStats
 from monitoring.samples import Sample
 
-AGENT_PROTOCOL_VERSION = 1
+AGENT_PROTOCOL_VERSION = 2
 
 ProcessStatus = Literal["starting", "running", "exited"]
 
@@ -24,7 +24,9 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 
     hostname: str
     address: str
-    """The address other nodes reach this one's engines at."""
+    """The address at which the control plane and other nodes reach this one."""
+    link_address: str = ""
+    """Its address on the cable between the boxes, for the ranks alone; empty without one."""
     platform: str
     cpu_model: str
     cpu_count: int
@@ -51,6 +53,8 @@ class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     exit_code: int | None = None
     """Negative: killed by that signal."""
+    restarts: int = 0
+    """Times the agent started it again since it was first wanted."""
     asked: bool = False
     """It ends, or ended, because the desired state no longer has it."""
     reason: Said = Said()

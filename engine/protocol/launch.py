@@ -12,6 +12,9 @@ from engine.config import EngineConfig
 
 Role = Literal["head", "rank"]
 
+EPOCH_OVER = 75
+"""Exit code of a rank whose epoch ended under it: nothing is wrong with it, start it again."""
+
 
 class Address(msgspec.Struct, frozen=True):
     host: str
@@ -37,6 +40,10 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     config: EngineConfig
     host: str
     """This node's address for engine traffic: the only one this process listens on."""
+    memory_floor: int = 0
+    """Bytes of this node's memory that are to stay free."""
+    planned_bytes: int | None = None
+    """What the planner expects this process to need; None where nothing was planned."""
     http: Address
     """Where the head answers OpenAI-compatible HTTP."""
     control: Address

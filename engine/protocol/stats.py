@@ -5,9 +5,10 @@ from typing import Literal
 import msgspec
 
 from engine.errors import Said
-from engine.protocol.steps import Phase
+from engine.protocol.steps import Doing, Phase
 
-HeadStatus = Literal["starting", "loading", "ready", "failed"]
+HeadStatus = Literal["starting", "loading", "ready", "recovering", "failed"]
+"""`recovering`: an epoch ended with a fault, the next is on its way, open answers wait."""
 
 
 class RankStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,12 @@ class RankStats(msgspec.Struct, frozen=True, kw_only=True):
     """Mean over the last second's steps; None when there was none."""
     compute_seconds: float | None = None
     communicate_seconds: float | None = None
+    doing: Doing = ""
+    layer: int | None = None
+    doing_seconds: float | None = None
+    """How long it has been at that."""
+    bubble: float | None = None
+    """Share of the last second's working time that it spent without work; None without any."""
 
 
 class EngineStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,5 +71,21 @@ class EngineStats(msgspec.Struct, frozen=True, kw_only=True):
     """Median time to first token over the requests first answered in the last 30 s."""
     itl_seconds: float | None = None
     """Median inter-token latency over the last 30 s."""
+    epoch: int = 0
+    """Times the ranks were started anew under this head."""
+    last_fault: Said = Said()
+    """Why the last epoch ended; empty when none did."""
+    recovery_seconds: float | None = None
+    """From the last fault to the first step after it; None when there was none."""
+    resumed: int = 0
+    """Answers that went on after a fault."""
+    bubble: float | None = None
+    """Mean over the ranks; None while nothing runs."""
+    expert_tokens: tuple[int, ...] = ()
+    """By expert, since the epoch began; empty without experts."""
+    kv_tokens_wanted: int | None = None
+    """What the settings allow; more than the pool holds where memory was short."""
+    canary_seconds: float | None = None
+    """What the last token took that was asked for only to see whether it comes."""
     tokens_per_second: float | None = None
     """Generated tokens over the last second; None while nothing runs."""

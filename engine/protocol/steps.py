@@ -8,10 +8,15 @@ issued. Session, in order:
     head -> rank   Welcome                (after every rank said Hello)
     rank 0 -> head Meeting{port}          (rank 0 opened the rendezvous store)
     head -> rank   Join{host, port}       (to all ranks)
+    rank -> head   Progress ... Loaded
+    head -> rank   Fit{kv_blocks}         (what every rank has room for)
     rank -> head   Progress ... Ready
     head -> rank   Step 0, 1, 2, ...      rank -> head  Result per step (from the output rank)
                                           and StepDone (from every other rank)
     head -> rank   Shutdown
+
+A fault ends the epoch: the head hangs up on every rank, each leaves with EPOCH_OVER and is started
+again by its agent, and the session begins anew with the next epoch. Steps count from 0 in each.
 """
 
 import hashlib
@@ -21,9 +26,15 @@ import msgspec
 
 from engine.errors import Said
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
-Phase = Literal["starting", "meeting", "loading", "warming", "ready", "idle", "step"]
+PENDING = -1
+"""In place of a row's only token: the one that the step before this drew for the sequence, which
+the ranks know and the head does not yet."""
+
+Phase = Literal["starting", "meeting", "loading", "fitting", "warming", "ready", "idle", "step"]
+
+Doing = Literal["", "waiting", "compute", "all-reduce", "gather", "send", "receive", "sample"]
 
 
 class Sampling(msgspec.Struct, frozen=True, array_like=True):
@@ -127,6 +138,23 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     detail: str = ""
 
 
+class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
+    """The weights are in memory, and this is left for keys and values."""
+
+    machine: str
+    """Ranks with the same one share their memory."""
+    available_bytes: int
+    """Free on that machine now, less the floor that is to stay free."""
+    block_bytes: int
+    """What one KV block takes on this rank."""
+    workspace_bytes: int
+    """What this rank will need beside KV once it computes."""
+
+
+class Fit(msgspec.Struct, frozen=True, tag="fit"):
+    kv_blocks: int
+
+
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     weight_bytes: int
     kv_bytes: int
@@ -138,7 +166,8 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     kernel: str
     """Name of the linear kernel in use, e.g. `int8 oneDNN` or `fp32`."""
     transport: str = "none"
-    """What carries collectives: `tcp` or `gloo`, or `none` for a single rank."""
+    """What carries collectives: `shm`, `tcp` or `gloo`, two with a `+` where groups differ, or
+    `none` for a single rank."""
 
 
 class Timings(msgspec.Struct, frozen=True, array_like=True):
@@ -147,6 +176,11 @@ class Timings(msgspec.Struct, frozen=True, array_like=True):
     total: float
     compute: float
     communicate: float
+    """Inside collectives, the wait for slower ranks included."""
+    idle: float = 0.0
+    """Between the end of the step before and the arrival of this one."""
+    pipeline: float = 0.0
+    """Of `communicate`: waiting for the stage before, and sending to the next."""
 
 
 class TokenLogprobs(msgspec.Struct, frozen=True, array_like=True):
@@ -161,7 +195,7 @@ class TokenLogprobs(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Result(msgspec.Struct, frozen=True, tag="result"):
-    """From the output rank (last stage, tp_rank 0): one token per sampled row, in row order."""
+    """From the output rank (`plan.output_rank`): one token per sampled row, in row order."""
 
     n: int
     tokens: list[int]
@@ -190,18 +224,31 @@ class Ping(msgspec.Struct, frozen=True, tag="ping"):
     pass
 
 
+class Activity(msgspec.Struct, frozen=True, array_like=True):
+    """What a rank is at, and for how long."""
+
+    doing: Doing = ""
+    layer: int | None = None
+    """The model's layer, counted from 0; None outside of layers."""
+    seconds: float = 0.0
+
+
 class Pong(msgspec.Struct, frozen=True, tag="pong"):
     phase: Phase
     n: int
     """Last step begun; -1 before the first."""
+    activity: Activity = Activity()
+    expert_tokens: tuple[int, ...] = ()
+    """By expert: tokens it computed since the epoch began, over this stage's layers. Empty without
+    experts, and but for the first rank of each stage."""
 
 
 class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
     pass
 
 
-FromRank = Hello | Meeting | Progress | Ready | Result | StepDone | Failed | Pong
-ToRank = Welcome | Join | Step | Ping | Shutdown
+FromRank = Hello | Meeting | Progress | Loaded | Ready | Result | StepDone | Failed | Pong
+ToRank = Welcome | Join | Fit | Step | Ping | Shutdown
 
 _encoder = msgspec.msgpack.Encoder()
 _from_rank: msgspec.msgpack.Decoder[FromRank] = msgspec.msgpack.Decoder(FromRank)

@@ -180,7 +180,7 @@ class _Rank:
         self.session.step, self.session.phase = message.n, "step"
         outcome = runner.run(message)
         self.session.phase = "idle"
-        if share.last_stage and share.tp_rank == 0:
+        if share.last_stage and share.stage_rank == 0:
             self.session.send(outcome.result(message.n))
         else:
             self.session.send(StepDone(message.n, outcome.timings))

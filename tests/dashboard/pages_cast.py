@@ -80,7 +80,7 @@ def make_launch(deployment: Deployment, *nodes: Node) -> Replica:
             replica=replica,
             rank=index,
             stage=plan.stage(index),
-            tp_rank=plan.tp_rank(index),
+            stage_rank=plan.stage_rank(index),
             node=node,
             status=RankStatus.LOADING,
             progress=0.25,

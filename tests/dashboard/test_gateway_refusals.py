@@ -112,7 +112,7 @@ def loading() -> str:
             replica=replica,
             rank=rank,
             stage=0,
-            tp_rank=rank,
+            stage_rank=rank,
             node=replica.head_node,
             progress=progress,
         )

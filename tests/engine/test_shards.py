@@ -59,7 +59,7 @@ def test_shares_cover_heads_columns_vocabulary_and_layers_exactly(
         assert covers([share.vocab for share in group], model.vocab_size)
         assert all(share.intermediate.start % MLP_UNIT == 0 for share in group)
         assert all(min(s.kv_heads.size, s.intermediate.size, s.vocab.size) > 0 for s in group)
-    assert covers([share.layers for share in shares if share.tp_rank == 0], model.num_layers)
+    assert covers([share.layers for share in shares if share.stage_rank == 0], model.num_layers)
 
 
 def test_three_kv_heads_over_two_ranks_split_two_and_one() -> None:

@@ -87,5 +87,5 @@ def launch(name: str, nodes: list[Node]) -> Deployment:
         status=ReplicaStatus.READY,
     )
     for index, node in enumerate(nodes):
-        Rank.objects.create(replica=replica, rank=index, stage=0, tp_rank=index, node=node)
+        Rank.objects.create(replica=replica, rank=index, stage=0, stage_rank=index, node=node)
     return deployment
