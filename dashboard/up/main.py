@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
@@ -34,11 +35,10 @@ LOOK_SECONDS = 0.3
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit code: 0 after an asked stop, 1 when it could not start or go on."""
-    parser = argparse.ArgumentParser(prog="manage.py up", description="Run all of Tandem here.")
-    parser.parse_args(arguments)
+    asked = _parser().parse_args(arguments)
     terminal = Terminal()
     try:
-        options = Options.from_environment(BASE)
+        options = Options.from_environment(BASE, asked.nodes, asked.demo)
         # No process started from here on needs it, the embedded servers included.
         os.environ.pop("TANDEM_ADMIN_PASSWORD", None)
         prepare_state(options.state)
@@ -53,6 +53,24 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="manage.py up", description="Run all of Tandem here.")
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        choices=range(len(panel.NODES) + 1),
+        default=len(panel.NODES),
+        help="how many of the local nodes to run; 0 leaves engines to agents elsewhere",
+    )
+    parser.add_argument(
+        "--no-demo",
+        dest="demo",
+        action="store_false",
+        help="do not import and deploy the bundled model on the first start",
+    )
+    return parser
+
+
 class Up:
     def __init__(self, options: Options, terminal: Terminal) -> None:
         self.options = options
@@ -60,6 +78,7 @@ class Up:
         self.supervisor = Supervisor(terminal.line)
         self.servers = Servers(options, self.supervisor)
         self.new_password = ""
+        self.nodes = dict(list(panel.NODES.items())[: options.nodes])
 
     def run(self) -> None:
         """Returns by StopRequested or an error only, with every process stopped."""
@@ -82,8 +101,8 @@ class Up:
         with self.terminal.stage("Migrations"):
             panel.migrate(self.terminal.progress)
             self.new_password = panel.ensure_admin(self.options.admin_password)
-            panel.resume()
-            return panel.node_tokens()
+            panel.resume(self.nodes)
+            return panel.node_tokens(self.nodes)
 
     def _processes(self, tokens: dict[str, str]) -> None:
         """The agents follow the web process: dialling before it listens would cost a backoff."""
@@ -93,16 +112,17 @@ class Up:
                 self.supervisor.start(program)
             self._wait("The web process", self._web_answers, WEB_SECONDS)
             for node, token in tokens.items():
-                address = panel.NODES[node]
+                address = self.nodes[node]
                 self.supervisor.start(fleet.agent(self.options, node, address, token))
             self.supervisor.start(fleet.beat(self.options))
-            self._wait("An agent", lambda: panel.nodes_online(started), NODES_SECONDS)
+            online = partial(panel.nodes_online, self.nodes, started)
+            self._wait("An agent", online, NODES_SECONDS)
 
     def _models(self) -> None:
-        if panel.catalogue_is_empty():
+        if self.options.demo and panel.catalogue_is_empty():
             with self.terminal.stage("Importing SmolLM2-135M-Instruct"):
                 panel.import_and_deploy()
-        for name in panel.wanted_names():
+        for name in panel.wanted_names() if self.nodes else ():
             self._follow(name)
 
     def _follow(self, name: str) -> None:
@@ -154,7 +174,7 @@ class Up:
                 signal.signal(number, self._hurry)
             with self.terminal.stage("Stopping"):
                 # Whoever would take engines that end for a fault goes before they do.
-                panel_first = ("web", "beat", "worker"), tuple(panel.NODES)
+                panel_first = ("web", "beat", "worker"), tuple(self.nodes)
                 self.supervisor.stop(*panel_first, ("Valkey",), ("Postgres",))
                 self.servers.forget()
 

@@ -26,9 +26,13 @@ class Options:
     database_url: str = field(repr=False)
     redis_url: str = field(repr=False)
     log_level: str = "INFO"
+    nodes: int = 2
+    """How many of the local nodes run here; 0 leaves engines to agents elsewhere."""
+    demo: bool = True
+    """Whether an empty catalogue gets the bundled model, deployed."""
 
     @classmethod
-    def from_environment(cls, base: Path) -> "Options":
+    def from_environment(cls, base: Path, nodes: int = 2, demo: bool = True) -> "Options":
         """Raises ImproperlyConfigured for a malformed value, also one that only Django reads."""
         env.port_range("TANDEM_ENGINE_PORTS", "21000-30999")
         env.flag("TANDEM_DEBUG", False)
@@ -44,6 +48,8 @@ class Options:
             database_url=env.text("DATABASE_URL"),
             redis_url=env.text("REDIS_URL"),
             log_level=env.log_level("TANDEM_LOG_LEVEL", "INFO"),
+            nodes=nodes,
+            demo=demo and nodes > 0,
         )
 
     @property

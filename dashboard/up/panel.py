@@ -3,7 +3,7 @@
 import logging
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,13 +77,13 @@ def ensure_admin(wanted: str) -> str:
     return ""
 
 
-def node_tokens() -> dict[str, str]:
-    """A fresh token for each local node; the agents of an earlier `up` can no longer sign in."""
+def node_tokens(nodes: Mapping[str, str]) -> dict[str, str]:
+    """A fresh token for each node; the agents of an earlier `up` can no longer sign in."""
     from dashboard import lifecycle
     from dashboard.models import Node
 
     tokens = {}
-    for name, address in NODES.items():
+    for name, address in nodes.items():
         node = Node.objects.filter(name=name).first()
         if node is None:
             _, tokens[name] = lifecycle.create_node(name, address)
@@ -129,20 +129,20 @@ def wanted_names() -> list[str]:
     return list(Deployment.objects.filter(wanted=True).values_list("name", flat=True))
 
 
-def nodes_online(since: datetime) -> bool:
+def nodes_online(nodes: Collection[str], since: datetime) -> bool:
     """Whether the agents have signed in since then; an earlier run leaves its rows behind."""
     from dashboard.choices import NodeStatus
     from dashboard.models import Node
 
-    local = Node.objects.filter(name__in=NODES)
-    return local.filter(status=NodeStatus.ONLINE, connected_at__gte=since).count() == len(NODES)
+    local = Node.objects.filter(name__in=nodes)
+    return local.filter(status=NodeStatus.ONLINE, connected_at__gte=since).count() == len(nodes)
 
 
-def resume() -> None:
+def resume(nodes: Collection[str]) -> None:
     """A new `up` means that every local engine has gone: start the wanted ones again at once."""
     from dashboard import lifecycle
 
-    lifecycle.resume_on(NODES)
+    lifecycle.resume_on(nodes)
 
 
 class DeploymentState(NamedTuple):

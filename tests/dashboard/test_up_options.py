@@ -98,3 +98,13 @@ def test_state_is_private_and_the_key_is_made_once(tmp_path: Path) -> None:
 def test_options_never_print_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_ADMIN_PASSWORD", "opensesame")
     assert "opensesame" not in repr(Options.from_environment(Path("/nowhere")))
+
+
+def test_without_local_nodes_nothing_is_deployed(tmp_path: Path) -> None:
+    options = Options.from_environment(tmp_path, nodes=0)
+    assert (options.nodes, options.demo) == (0, False)
+
+
+def test_both_local_nodes_and_the_bundled_model_are_the_default(tmp_path: Path) -> None:
+    options = Options.from_environment(tmp_path)
+    assert (options.nodes, options.demo) == (2, True)
