@@ -29,6 +29,9 @@ class DeploymentForm(_DeploymentForm):
             "name",
             "tp",
             "pp",
+            "ep",
+            "dp",
+            "rank_weights",
             "dtype",
             "int4_group",
             "kv_dtype",
@@ -40,6 +43,7 @@ class DeploymentForm(_DeploymentForm):
         ]
         widgets = {
             "name": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
+            "rank_weights": forms.TextInput(attrs={"placeholder": "3:2", "autocomplete": "off"}),
         }
         error_messages = {
             "name": {
@@ -55,35 +59,24 @@ class DeploymentForm(_DeploymentForm):
         return name
 
     def _check_split(self, shape: ModelConfig, plan: ParallelPlan) -> None:
-        if shape.latent is None and plan.tp > shape.num_kv_heads == 1:
-            self.add_error(
-                "tp",
-                _(
-                    "This model has a single KV head, so ranks cannot share a layer. Use pipeline "
-                    "stages for more boxes."
-                ),
-            )
-        elif shape.latent is None and plan.tp > shape.num_kv_heads:
-            self.add_error(
-                "tp",
-                _(
-                    "This model has %(heads)s KV heads, so at most %(heads)s ranks can share a "
-                    "layer. Use pipeline stages for more boxes."
-                )
-                % {"heads": shape.num_kv_heads},
-            )
         if plan.pp > shape.num_layers:
             self.add_error(
                 "pp",
                 _("This model has %(layers)s layers, so at most %(layers)s stages.")
                 % {"layers": shape.num_layers},
             )
-        if self.errors:
             return
         try:
             check_plan(shape, plan)
         except PlanError as error:
-            self.add_error("tp", str(sentence_of(error)))
+            self.add_error("ep" if plan.ep > plan.tp else "tp", str(sentence_of(error)))
+
+    def _plan(self) -> ParallelPlan | None:
+        try:
+            return self.instance.plan
+        except PlanError as error:
+            self.add_error("rank_weights", str(sentence_of(error)))
+            return None
 
     def _check_numbers(self, config: EngineConfig) -> None:
         """Refuse at once what no processor of the fleet can do; nodes still unknown are trusted."""
@@ -120,8 +113,10 @@ class DeploymentForm(_DeploymentForm):
         super()._post_clean()  # type: ignore[misc]  # django-stubs leave out this hook
         if self.errors:
             return
-        shape = self.cleaned_data["model"].shape
-        self._check_split(shape, self.instance.plan)
+        shape, plan = self.cleaned_data["model"].shape, self._plan()
+        if plan is None:
+            return
+        self._check_split(shape, plan)
         self._check_lengths(shape, self.cleaned_data)
         if self.errors:
             return

@@ -248,11 +248,17 @@ class Fallback(models.Model):
         return self.model or self.deployment.model
 
     @property
+    def _longest(self) -> int:
+        limit = self.served_model.shape.context_length
+        return min(self.deployment.max_model_len or limit, limit)
+
+    @property
     def engine_config(self) -> EngineConfig:
         """The deployment's settings on one box; raises ConfigError when they do not fit."""
         return msgspec.structs.replace(
             self.deployment.engine_config,
             plan=ParallelPlan(tp=self.tp),
+            max_model_len=self._longest,
             dtype=cast(Dtype, self.dtype),
             kv_dtype=cast(KvDtype, self.kv_dtype),
             kv_cache_tokens=self.kv_cache_tokens,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard import lifecycle
 from dashboard.errors import TandemError
 from dashboard.forms.deployments import DeploymentForm
+from dashboard.forms.fallback import FallbackForm
 from dashboard.models import Deployment, Job, LogLine, Model, Replica
 from dashboard.texts import storable
 from dashboard.views.access import may_operate, operator_required
@@ -48,18 +50,25 @@ def deployments(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def deployment_new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
-        form = DeploymentForm(request.POST)
-        if form.is_valid():
-            deployment = form.save()
+        form, fallback = DeploymentForm(request.POST), FallbackForm(request.POST)
+        if form.is_valid() and fallback.is_valid() and fallback.check(form.instance):
+            deployment = _create(form, fallback)
             return _act(request, deployment, "deploy")
     else:
-        form = DeploymentForm(initial=_suggestion(request))
+        form, fallback = DeploymentForm(initial=_suggestion(request)), FallbackForm()
     return render(
         request,
         "deployments/new.html",
-        {"form": form, "models": Model.objects.all()},
-        status=422 if form.errors else 200,
+        {"form": form, "fallback": fallback, "models": Model.objects.all()},
+        status=422 if form.errors or fallback.errors else 200,
     )
+
+
+@transaction.atomic
+def _create(form: DeploymentForm, fallback: FallbackForm) -> Deployment:
+    deployment = form.save()
+    fallback.keep(deployment)
+    return deployment
 
 
 @login_required

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from dashboard.choices import DeploymentStatus, EventLevel
-from dashboard.models import Deployment, Event, Job, Model
+from dashboard.models import Deployment, Event, Fallback, Job
 from tests.dashboard.fleet_cast import Worker, worker
 from tests.dashboard.pages_cast import body, make_launch, make_model, make_node, operator
 
@@ -13,7 +13,8 @@ pytestmark = pytest.mark.django_db
 
 
 def form(**changes: object) -> dict[str, object]:
-    values = {"name": "smol", "tp": 2, "pp": 1, "dtype": "fp32", "transport": "tcp"}
+    values = {"name": "smol", "tp": 2, "pp": 1, "ep": 1, "dp": 1, "dtype": "fp32"}
+    values |= {"rank_weights": "", "transport": "auto"}
     values |= {"kv_dtype": "int8", "int4_group": 32}
     values |= {"max_model_len": "", "max_batch_size": 8, "kv_cache_tokens": 16384}
     return {**values, "model": make_model().pk, **changes}
@@ -22,7 +23,7 @@ def form(**changes: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("changes", "field", "sentence"),
     [
-        ({"tp": 4}, "tp", "3 KV heads, so at most 3 ranks"),
+        ({"tp": 10}, "tp", "tp=10"),
         ({"pp": 31}, "pp", "30 layers, so at most 30 stages"),
         ({"max_model_len": 9000}, "max_model_len", "reads at most 8192 tokens"),
         ({"kv_cache_tokens": 1024}, "kv_cache_tokens", "or set a shorter context length"),
@@ -30,25 +31,40 @@ def form(**changes: object) -> dict[str, object]:
         ({"name": "not a name"}, "name", "Only letters, digits, hyphens"),
         ({"tp": 0}, "tp", "greater than or equal to 1"),
         ({"tp": 10**20}, "tp", "less than or equal to"),
+        ({"rank_weights": "3:2:1"}, "rank_weights", "2 ranks but 3 weights"),
+        ({"rank_weights": "a lot"}, "rank_weights", "Cannot read"),
+        ({"fallback-mode": "cold", "fallback-tp": 10}, None, "tp=10"),
+        ({"fallback-mode": "cold", "fallback-kv_cache_tokens": 512}, None, "Give the cache"),
         ({"pp": 0}, "pp", "greater than or equal to 1"),
         ({"max_batch_size": 0}, "max_batch_size", "greater than or equal to 1"),
     ],
 )
 def test_what_cannot_work_is_refused_at_its_field(
-    operator: Client, changes: dict[str, object], field: str, sentence: str
+    operator: Client, changes: dict[str, object], field: str | None, sentence: str
 ) -> None:
     answer = operator.post("/deployments/new/", form(**changes))
     assert answer.status_code == 422
-    assert sentence in " ".join(answer.context["form"].errors[field])
+    if field is None:
+        *_first, field = changes
+        errors, field = answer.context["fallback"].errors[field.partition("-")[2]], field
+    else:
+        errors = answer.context["form"].errors[field]
+    assert sentence in " ".join(errors)
     assert f'aria-describedby="id_{field}' in answer.content.decode()
     assert not Deployment.objects.exists()
 
 
-def test_a_single_kv_head_is_refused_for_tensor_parallel(operator: Client) -> None:
-    values = form(tp=2)
-    Model.objects.update(config={**Model.objects.get().config, "num_kv_heads": 1})
-    answer = operator.post("/deployments/new/", values)
-    assert "a single KV head" in " ".join(answer.context["form"].errors["tp"])
+def test_a_fallback_is_kept_with_its_deployment(operator: Client, worker: Worker) -> None:
+    values = form(**{"fallback-mode": "resident", "fallback-dtype": "int8"})
+    operator.post("/deployments/new/", values)
+    kept = Fallback.objects.get(deployment__name="smol")
+    assert (kept.mode, kept.dtype, kept.tp, kept.returns) == ("resident", "int8", 1, "auto")
+    assert kept.engine_config.plan.world_size == 1
+
+
+def test_without_a_mode_there_is_no_fallback(operator: Client, worker: Worker) -> None:
+    operator.post("/deployments/new/", form(**{"fallback-dtype": "int8"}))
+    assert not Fallback.objects.exists()
 
 
 def test_a_number_type_that_no_box_can_do_is_refused_by_name(operator: Client) -> None:
