@@ -18,6 +18,7 @@ from engine.protocol.launch import Address, ProcessSpec
 from engine.protocol.steps import (
     PROTOCOL_VERSION,
     Failed,
+    Fit,
     FromRank,
     Hello,
     Join,
@@ -102,7 +103,9 @@ class RankGroup:
         )
         assert self._meeting is not None
         self.broadcast(Join(self._meeting.host, self._meeting.port))
-        await self._wait_until_ready()
+        await self._progress_until(lambda peer: peer.loaded is not None)
+        self.broadcast(Fit(self._spec.config.num_kv_blocks))
+        await self._progress_until(lambda peer: peer.ready is not None)
 
     def send_step(self, step: Step) -> None:
         for peer in self.peers:
@@ -127,12 +130,12 @@ class RankGroup:
         if self._server is not None:
             self._server.close()
 
-    async def _wait_until_ready(self) -> None:
+    async def _progress_until(self, done: Callable[[RankPeer], bool]) -> None:
         """Each rank may take its time, as long as it shows progress."""
         limit = self._deadlines.loading
         for peer in self.peers:
             peer.progressed_at = time.monotonic()
-        while missing := [peer for peer in self.peers if peer.ready is None]:
+        while missing := [peer for peer in self.peers if not done(peer)]:
             slowest = min(missing, key=lambda peer: peer.progressed_at)
             left = slowest.progressed_at + limit - time.monotonic()
             if left <= 0:

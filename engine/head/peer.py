@@ -8,6 +8,7 @@ from engine.protocol.framing import pack_frame
 from engine.protocol.stats import RankStats
 from engine.protocol.steps import (
     FromRank,
+    Loaded,
     Phase,
     Pong,
     Progress,
@@ -28,6 +29,7 @@ class RankPeer:
         self.detail = ""
         self.pid: int | None = None
         self.step = -1
+        self.loaded: Loaded | None = None
         self.ready: Ready | None = None
         self.heard_at: float | None = None
         self.progressed_at = time.monotonic()
@@ -62,6 +64,8 @@ class RankPeer:
             case Progress():
                 self.phase, self.progress = message.phase, message.fraction
                 self.detail, self.progressed_at = message.detail, self.heard_at
+            case Loaded():
+                self.loaded, self.phase, self.progress, self.detail = message, "fitting", None, ""
             case Ready():
                 self.ready, self.phase, self.progress, self.detail = message, "ready", None, ""
             case Pong() if self.ready is not None:

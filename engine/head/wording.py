@@ -12,6 +12,7 @@ PHASES: Mapping[Phase, str] = {
     "starting": _("starting"),
     "meeting": _("meeting the others"),
     "loading": _("loading"),
+    "fitting": _("waiting for the others to load"),
     "warming": _("warming up"),
     "ready": _("ready"),
     "idle": _("idle"),

@@ -25,16 +25,21 @@ class KVCache:
         value_dim: int,
         dtype: KvDtype = "fp32",
     ) -> None:
-        self.num_blocks = num_blocks
-        self.padding_block = num_blocks
+        self.layers = layers
         self.kv_heads = kv_heads
         self.key_dim = key_dim
         self.value_dim = value_dim
         self.dtype = dtype
-        self._keys = make_pages(dtype, layers, num_blocks + 1, kv_heads, key_dim)
-        self._values = (
-            make_pages(dtype, layers, num_blocks + 1, kv_heads, value_dim) if value_dim else None
-        )
+        self.resize(num_blocks)
+
+    def resize(self, num_blocks: int) -> None:
+        """Make room for so many blocks; what was in the old ones is gone."""
+        self.num_blocks = self.padding_block = num_blocks
+        self._keys = self._pages(self.key_dim)
+        self._values = self._pages(self.value_dim) if self.value_dim else None
+
+    def _pages(self, dim: int) -> Pages:
+        return make_pages(self.dtype, self.layers, self.num_blocks + 1, self.kv_heads, dim)
 
     @property
     def nbytes(self) -> int:

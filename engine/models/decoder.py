@@ -1,6 +1,6 @@
 """A pre-norm decoder: attention, then an MLP or experts, in every layer. One rank's share of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -59,6 +59,12 @@ class Decoder:
     embedding: Embedding | None
     norm: RMSNorm | None
     head: OutputHead | None
+
+    def resized(self, blocks: int) -> "Decoder":
+        """The same with room for another number of KV blocks; the cache is emptied."""
+        self.cache.resize(blocks)
+        reach = replace(self.reach, padding_block=self.cache.padding_block)
+        return replace(self, reach=reach)
 
     def __call__(self, inputs: StepInputs) -> Tensor | None:
         """One step. Logits (samples, vocabulary) on the output rank, None on every other."""

@@ -5,10 +5,12 @@ import time
 from datetime import timedelta
 from typing import NoReturn
 
+import msgspec
 import torch
 from torch._C._distributed_c10d import Store
 
 from engine.checkpoint import Checkpoint, open_checkpoint
+from engine.config import BLOCK_SIZE
 from engine.errors import EngineError, ProtocolError, RankError, Said, said
 from engine.errors import gettext_noop as _
 from engine.kernels import choose_linear
@@ -18,6 +20,7 @@ from engine.protocol.launch import ProcessSpec
 from engine.protocol.steps import (
     PROTOCOL_VERSION,
     Failed,
+    Fit,
     Hello,
     Join,
     Meeting,
@@ -27,6 +30,7 @@ from engine.protocol.steps import (
     StepDone,
     Welcome,
 )
+from engine.rank.fitting import measure
 from engine.rank.lifeline import say
 from engine.rank.session import Session, connect
 from engine.runner import Runner
@@ -35,6 +39,8 @@ from engine.text.tokenizer import TextTokenizer
 
 MEETING_SECONDS = 180.0
 """Other ranks may still be starting on slower boxes."""
+FITTING_SECONDS = 3600.0
+"""Other ranks may still be loading; the head watches that they make progress."""
 PROGRESS_SECONDS = 0.1
 
 
@@ -88,10 +94,11 @@ class _Rank:
         share = rank_share(checkpoint.config, self.plan, self.rank)
         store = self._meet()
         mesh = self._build_mesh(store)
-        decoder = self._load(checkpoint, share, mesh)
+        decoder = self._fit(checkpoint, self._load(checkpoint, share, mesh))
+        blocks = decoder.cache.num_blocks
         runner = Runner(
             checkpoint.config,
-            self.spec.config,
+            msgspec.structs.replace(self.spec.config, kv_cache_tokens=blocks * BLOCK_SIZE),
             decoder,
             epoch,
             checkpoint.token_count,
@@ -100,7 +107,7 @@ class _Rank:
         self._warm_up(runner)
         self._report_ready(decoder, share, mesh)
         while True:
-            self._serve(runner, self.session.next(), share)
+            self._serve(runner, self.session.next())
 
     def _greet(self) -> int:
         """Introduce this rank; the epoch that the head answers with."""
@@ -144,6 +151,13 @@ class _Rank:
         )
         return decoder
 
+    def _fit(self, checkpoint: Checkpoint, decoder: Decoder) -> Decoder:
+        """Tell what memory is left; the head answers with what all ranks have room for."""
+        self.session.phase = "fitting"
+        self.session.send(measure(self.spec, checkpoint.config, self.rank, decoder.cache))
+        blocks = self.session.expect(Fit, FITTING_SECONDS).kv_blocks
+        return decoder if blocks == decoder.cache.num_blocks else decoder.resized(blocks)
+
     def _report_progress(self, fraction: float, detail: str) -> None:
         now = time.monotonic()
         if now - self.reported > PROGRESS_SECONDS or fraction >= 1:
@@ -172,7 +186,7 @@ class _Rank:
             )
         )
 
-    def _serve(self, runner: Runner, message: object, share: RankShare) -> None:
+    def _serve(self, runner: Runner, message: object) -> None:
         if not isinstance(message, Step):
             raise ProtocolError(
                 _("The head sent %(kind)s where a step was due."), kind=type(message).__name__
@@ -180,7 +194,7 @@ class _Rank:
         self.session.step, self.session.phase = message.n, "step"
         outcome = runner.run(message)
         self.session.phase = "idle"
-        if share.last_stage and share.stage_rank == 0:
+        if self.rank == self.plan.output_rank:
             self.session.send(outcome.result(message.n))
         else:
             self.session.send(StepDone(message.n, outcome.timings))

@@ -14,9 +14,11 @@ from engine.protocol.launch import ProcessSpec, decode_spec
 from engine.protocol.steps import (
     PROTOCOL_VERSION,
     Failed,
+    Fit,
     FromRank,
     Hello,
     Join,
+    Loaded,
     Meeting,
     Ping,
     Pong,
@@ -35,6 +37,9 @@ from tests.engine.bundled import bundled_tokenizer
 from tests.engine.mirror import RankMirror
 
 SCRIPT = "The quick brown fox jumps over the lazy dog. Ünïcödé 漢字 🙂 works too.\n"
+
+
+BLOCK_BYTES = 1000
 
 
 class Speaker:
@@ -56,7 +61,9 @@ class FakeRank:
         self.spec = spec
         self.rank = rank
         self.mirror = RankMirror(speaker, spec.config.token_budget)
-        self.output = rank == (spec.config.plan.pp - 1) * spec.config.plan.tp
+        self.output = rank == spec.config.plan.output_rank
+        self.available_bytes = 1 << 30
+        """Left for keys and values, it says."""
         self.answered = 0
         self.deaf = False
         """Whether pings stay unanswered."""
@@ -107,6 +114,8 @@ class FakeRank:
                     self._send(Meeting("127.0.0.1", 1))
             case Join():
                 self._send(Progress("loading", 0.5, "half of it"))
+                self._send(Loaded("box", self.available_bytes, BLOCK_BYTES, 0))
+            case Fit():
                 self._send(Ready(1000, 2000, 0.1, 1, 0, 1, "none", "none"))
             case Step():
                 self.received += 1

@@ -18,9 +18,11 @@ from engine.protocol.framing import pack_frame, recv_frame
 from engine.protocol.launch import Address, ProcessSpec, encode_spec
 from engine.protocol.steps import (
     Failed,
+    Fit,
     FromRank,
     Hello,
     Join,
+    Loaded,
     Meeting,
     Ping,
     Pong,
@@ -89,6 +91,7 @@ class RankFleet(StepMaker):
         self.token = secrets.token_hex(16)
         self.processes: list[subprocess.Popen[bytes]] = []
         self.links: list[RankLink] = []
+        self.loaded: list[Loaded] = []
         self.ready: list[Ready] = []
         self.step_seconds: list[float] = []
         self.results: list[Result] = []
@@ -167,6 +170,8 @@ class RankFleet(StepMaker):
         self.broadcast(Welcome(self.epoch))
         meeting = self.links[0].receive(Meeting, START_SECONDS)
         self.broadcast(Join(meeting.host, meeting.port))
+        self.loaded = [link.receive(Loaded, START_SECONDS) for link in self.links]
+        self.broadcast(Fit(self.config.num_kv_blocks))
         self.ready = [link.receive(Ready, START_SECONDS) for link in self.links]
 
     def _stop(self) -> None:
@@ -194,7 +199,7 @@ class RankFleet(StepMaker):
         """One step on every rank."""
         began = time.perf_counter()
         self.broadcast(step)
-        output = (self.config.plan.pp - 1) * self.config.plan.tp
+        output = self.config.plan.output_rank
         for rank, link in enumerate(self.links):
             if rank != output:
                 link.receive(StepDone, STEP_SECONDS)
