@@ -125,6 +125,9 @@ LIVE_REPLICA_STATUSES = frozenset(
 )
 ANSWERING_REPLICA_STATUSES = frozenset({ReplicaStatus.READY, ReplicaStatus.RECOVERING})
 """A recovering one takes requests and keeps them until its ranks are back."""
+ANSWERING_STATUSES = frozenset(
+    {DeploymentStatus.READY, DeploymentStatus.DEGRADED, DeploymentStatus.RECOVERING}
+)
 ACTIVE_JOB_STATUSES = frozenset({JobStatus.QUEUED, JobStatus.RUNNING})
 TERMINAL_JOB_STATUSES = frozenset({JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED})
 

@@ -7,7 +7,13 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from dashboard.choices import DeploymentStatus, FallbackMode, ReplicaStatus, ReturnMode
+from dashboard.choices import (
+    ANSWERING_STATUSES,
+    DeploymentStatus,
+    FallbackMode,
+    ReplicaStatus,
+    ReturnMode,
+)
 from dashboard.models.catalog import Model
 from dashboard.sentences import SentenceField
 from engine.config import INT4_GROUPS, Dtype, EngineConfig, KvDtype, ParallelPlan, Transport
@@ -194,6 +200,11 @@ class Deployment(models.Model):
             kv_cache_tokens=self.kv_cache_tokens,
             target_itl=self.target_itl_ms / 1000 if self.target_itl_ms else None,
         )
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is worth asking: a recovering one keeps what it is asked until it is back."""
+        return self.status in ANSWERING_STATUSES
 
     @property
     def fallback_or_none(self) -> "Fallback | None":

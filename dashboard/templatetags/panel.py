@@ -26,6 +26,8 @@ TONES: dict[str, tuple[str, str]] = {
     "loading": ("busy", "spin"),
     "running": ("busy", "spin"),
     "restarting": ("busy", "spin"),
+    "recovering": ("busy", "spin"),
+    "degraded": ("warn", "warn"),
     "stopping": ("busy", "spin"),
     "streaming": ("busy", "spin"),
     "offline": ("bad", "bad"),
@@ -99,6 +101,13 @@ def seconds(value: float) -> str:
         return _("%(value)s s") % {"value": number_format(round(value, 1), 1)}
     minutes, rest = divmod(round(value), 60)
     return _("%(minutes)s min %(seconds)s s") % {"minutes": minutes, "seconds": rest}
+
+
+@register.filter
+def milliseconds(value: float) -> str:
+    thousandths = value * 1000
+    digits = 1 if thousandths < 10 else 0
+    return f"{number_format(round(thousandths, digits), digits)} ms"
 
 
 @register.filter

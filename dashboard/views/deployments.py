@@ -15,11 +15,11 @@ from dashboard import lifecycle
 from dashboard.errors import TandemError
 from dashboard.forms.deployments import DeploymentForm
 from dashboard.forms.fallback import FallbackForm
-from dashboard.models import Deployment, Job, LogLine, Model, Replica
+from dashboard.models import Deployment, Job, LogLine, Model
 from dashboard.texts import storable
 from dashboard.views.access import may_operate, operator_required
 from dashboard.views.live import with_live_replica
-from dashboard.views.plan import draw_plan
+from dashboard.views.plan import draw_launches
 
 RECENT_EVENTS = 20
 RECENT_JOBS = 6
@@ -74,19 +74,19 @@ def _create(form: DeploymentForm, fallback: FallbackForm) -> Deployment:
 @login_required
 def deployment_detail(request: HttpRequest, name: str) -> HttpResponse:
     deployment = get_object_or_404(Deployment.objects.select_related("model"), name=name)
-    replica = deployment.replicas.order_by("-pk").first()
-    live = replica if replica and replica.ended_at is None else None
     jobs = list(deployment.jobs.prefetch_related("steps")[:RECENT_JOBS])
+    launches = draw_launches(deployment)
     return render(
         request,
         "deployments/detail.html",
         {
             "deployment": deployment,
-            "replica": live,
-            "stages": draw_plan(deployment, live),
+            "launches": launches,
+            "live": any(launch.replica for launch in launches),
+            "fallback": deployment.fallback_or_none,
             "job": jobs[0] if jobs else None,
             "earlier_jobs": jobs[1:],
-            "log": _log(replica, jobs[0] if jobs else None),
+            "log": _log(deployment, jobs[0] if jobs else None),
             "events": deployment.events.select_related("node")[:RECENT_EVENTS],
             "api_url": request.build_absolute_uri(reverse("chat-completions")),
             "may_operate": may_operate(request),
@@ -121,11 +121,11 @@ def _suggestion(request: HttpRequest) -> dict[str, object]:
     return {"model": model, "name": name, "tp": min(2, model.shape.num_kv_heads)}
 
 
-def _log(replica: Replica | None, job: Job | None) -> list[LogLine]:
-    """The last lines, oldest first."""
-    mine = Q(launch=replica.launch) if replica else Q()
+def _log(deployment: Deployment, job: Job | None) -> list[LogLine]:
+    """The last lines of what runs, or else of what ran last; oldest first."""
+    living = list(deployment.replicas.filter(ended_at=None))
+    replicas = living or list(deployment.replicas.order_by("-pk")[:1])
+    mine = Q(launch__in=[replica.launch for replica in replicas])
     if job:
         mine |= Q(job=job)
-    if not mine:
-        return []
     return list(LogLine.objects.filter(mine).order_by("-pk")[:LOG_LINES])[::-1]

@@ -1,8 +1,12 @@
 """Rows with what runs on them now, in a fixed number of queries."""
 
 from django.db.models import Prefetch, QuerySet
+from django.utils.translation import gettext as _
 
+from dashboard.choices import ReplicaRole
 from dashboard.models import Deployment, Rank, Replica
+
+PRIMARIES_FIRST = ("-role", "index")
 
 
 def live_ranks() -> "Prefetch[str, QuerySet[Rank], str]":
@@ -12,8 +16,16 @@ def live_ranks() -> "Prefetch[str, QuerySet[Rank], str]":
 
 
 def with_live_replica(deployments: QuerySet[Deployment]) -> QuerySet[Deployment]:
-    """`deployment.live_replicas`: at most one, with its ranks and their nodes."""
-    replicas = Replica.objects.filter(ended_at=None).prefetch_related("ranks__node")
+    """`deployment.live_replicas`, primaries first, with their ranks and their nodes."""
+    living = Replica.objects.filter(ended_at=None).order_by(*PRIMARIES_FIRST)
+    replicas = living.prefetch_related("ranks__node")
     return deployments.select_related("model").prefetch_related(
         Prefetch("replicas", replicas, "live_replicas")
     )
+
+
+def replica_name(replica: Replica) -> str:
+    """How a page tells it from its siblings."""
+    if replica.role == ReplicaRole.FALLBACK:
+        return str(ReplicaRole.FALLBACK.label)
+    return _("Replica %(number)s") % {"number": replica.index + 1}

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 
-from dashboard.choices import RankStatus
+from dashboard.choices import RankStatus, ReplicaRole
 from dashboard.models import Deployment, Rank, Replica
+from dashboard.views.live import PRIMARIES_FIRST, replica_name
+from engine.config import ParallelPlan
 from engine.errors import PlanError
+from engine.model_config import ModelConfig
 from engine.shards import RankShare, rank_shares
 
 
@@ -48,16 +51,39 @@ class Stage:
     cells: list[Cell]
 
 
-def draw_plan(deployment: Deployment, replica: Replica | None) -> list[Stage]:
+@dataclass(frozen=True)
+class Launch:
+    """A replica that runs, or the plan of one that would."""
+
+    name: str
+    """Of one among several; empty for the only one."""
+    replica: Replica | None
+    stages: list[Stage]
+
+
+def draw_launches(deployment: Deployment) -> list[Launch]:
+    """What runs, primaries first; the plan alone where nothing does."""
+    rows = deployment.replicas.filter(ended_at=None).select_related("head_node", "model")
+    replicas = list(rows.order_by(*PRIMARIES_FIRST))
+    if not replicas:
+        return [Launch("", None, _stages(deployment.model.shape, deployment.plan, {}))]
+    several = len(replicas) > 1 or replicas[0].role == ReplicaRole.FALLBACK
+    return [_launch(deployment, replica, several) for replica in replicas]
+
+
+def _launch(deployment: Deployment, replica: Replica, several: bool) -> Launch:
+    model = replica.model or deployment.model
+    rows = {row.rank: row for row in replica.ranks.select_related("node")}
+    stages = _stages(model.shape, replica.engine_config.plan, rows)
+    return Launch(replica_name(replica) if several else "", replica, stages)
+
+
+def _stages(model: ModelConfig, plan: ParallelPlan, rows: dict[int, Rank]) -> list[Stage]:
     """Stages in order; empty when the plan does not fit the model."""
-    model = deployment.model.shape
-    config = replica.engine_config if replica else None
-    plan = config.plan if config else deployment.plan
     try:
         shares = rank_shares(model, plan)
     except PlanError:
         return []
-    rows = {row.rank: row for row in replica.ranks.select_related("node")} if replica else {}
     cells = [Cell(share, model.num_kv_heads, rows.get(share.rank)) for share in shares]
     return [
         Stage(stage, [cell for cell in cells if cell.share.stage == stage])

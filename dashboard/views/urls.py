@@ -4,6 +4,7 @@ from django.urls import path, re_path
 from django.views.i18n import set_language
 
 from dashboard.views import deployments, models, nodes
+from dashboard.views.engine import deployment_engine
 from dashboard.views.overview import overview
 from dashboard.views.session import sign_in, sign_out
 
@@ -26,6 +27,7 @@ urlpatterns = [
     path("deployments/", deployments.deployments, name="deployments"),
     path("deployments/new/", deployments.deployment_new, name="deployment-new"),
     path("deployments/<slug:name>/", deployments.deployment_detail, name="deployment-detail"),
+    path("deployments/<slug:name>/engine/", deployment_engine, name="deployment-engine"),
     re_path(
         r"^deployments/(?P<name>[-\w]+)/(?P<action>deploy|stop|restart|delete)/$",
         deployments.deployment_act,
