@@ -1,6 +1,16 @@
 """Groups of ranks and their collectives."""
 
+from engine.parallel.activity import ActivityLog
 from engine.parallel.group import Alone, Group, LinkedGroup
 from engine.parallel.mesh import Mesh, build_mesh, join_store, open_store
 
-__all__ = ["Alone", "Group", "LinkedGroup", "Mesh", "build_mesh", "join_store", "open_store"]
+__all__ = [
+    "ActivityLog",
+    "Alone",
+    "Group",
+    "LinkedGroup",
+    "Mesh",
+    "build_mesh",
+    "join_store",
+    "open_store",
+]

@@ -8,7 +8,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from engine.parallel.activity import ActivityLog
 from engine.parallel.links import Links
+from engine.protocol.steps import Doing
 
 
 class Group(Protocol):
@@ -31,6 +33,10 @@ class Group(Protocol):
 
     def receive(self, shape: tuple[int, ...], peer: int) -> Tensor: ...
 
+    def broadcast(self, x: Tensor | None, shape: tuple[int, ...], source: int) -> Tensor:
+        """Token ids (int64) of member `source` on every member; `x` is None on the others."""
+        ...
+
 
 class Alone:
     """The group of a rank that shares its work with nobody."""
@@ -51,6 +57,11 @@ class Alone:
     def receive(self, shape: tuple[int, ...], peer: int) -> Tensor:
         raise RuntimeError("A single rank has no peer to receive from.")
 
+    def broadcast(self, x: Tensor | None, shape: tuple[int, ...], source: int) -> Tensor:
+        if x is None:
+            raise RuntimeError("A single rank is the source of its own broadcast.")
+        return x
+
 
 class LinkedGroup:
     """Collectives by direct exchange with every peer.
@@ -59,15 +70,16 @@ class LinkedGroup:
     beats a ring, and summing in rank order gives every member the same bits.
     """
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: Links, activity: ActivityLog | None = None) -> None:
         self.rank = links.rank
         self.size = links.size
         self.seconds = 0.0
         self._links = links
+        self._activity = activity or ActivityLog()
         self._peers = [peer for peer in range(links.size) if peer != links.rank]
 
     def all_reduce(self, x: Tensor) -> Tensor:
-        with self._timed():
+        with self._timed("all-reduce"):
             parts = {peer: torch.empty_like(x) for peer in self._peers}
             self._links.exchange(dict.fromkeys(self._peers, x), parts)
             parts[self.rank] = x
@@ -77,7 +89,7 @@ class LinkedGroup:
         return total
 
     def gather(self, x: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor] | None:
-        with self._timed():
+        with self._timed("gather"):
             if self.rank:
                 self._links.exchange({0: x}, {})
                 return None
@@ -86,17 +98,27 @@ class LinkedGroup:
             return [x, *(parts[peer] for peer in self._peers)]
 
     def send(self, x: Tensor, peer: int) -> None:
-        with self._timed():
+        with self._timed("send"):
             self._links.exchange({peer: x}, {})
 
     def receive(self, shape: tuple[int, ...], peer: int) -> Tensor:
-        with self._timed():
+        with self._timed("receive"):
             x = torch.empty(shape)
             self._links.exchange({}, {peer: x})
         return x
 
+    def broadcast(self, x: Tensor | None, shape: tuple[int, ...], source: int) -> Tensor:
+        with self._timed("receive" if x is None else "send"):
+            if x is None:
+                x = torch.empty(shape, dtype=torch.int64)
+                self._links.exchange({}, {source: x})
+            else:
+                self._links.exchange(dict.fromkeys(self._peers, x), {})
+        return x
+
     @contextmanager
-    def _timed(self) -> Iterator[None]:
+    def _timed(self, doing: Doing) -> Iterator[None]:
         start = time.perf_counter()
-        yield
+        with self._activity.during(doing):
+            yield
         self.seconds += time.perf_counter() - start

@@ -1,12 +1,13 @@
 """From a plan to the groups a rank belongs to."""
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
 from engine.config import EngineConfig
+from engine.parallel.activity import ActivityLog
 from engine.parallel.group import Alone, Group, LinkedGroup
 from engine.parallel.links import GlooLinks
 from engine.parallel.tcp import TcpLinks
@@ -22,6 +23,8 @@ class Mesh:
     tp: Group
     pipeline: Group
     transport: str
+    activity: ActivityLog = field(default_factory=ActivityLog)
+    """Set by the groups around every collective, and by whoever computes in between."""
 
 
 def open_store(host: str, timeout: timedelta) -> TCPStore:
@@ -47,6 +50,7 @@ def join_store(host: str, port: int, timeout: timedelta) -> TCPStore:
 def build_mesh(config: EngineConfig, rank: int, host: str, token: str, store: Store) -> Mesh:
     """Connect to the peers through `store`; raises when one does not appear in time."""
     plan = config.plan
+    activity = ActivityLog()
     stage, stage_rank = plan.stage(rank), plan.stage_rank(rank)
 
     def group(prefix: str, member: int, size: int) -> Group:
@@ -55,8 +59,9 @@ def build_mesh(config: EngineConfig, rank: int, host: str, token: str, store: St
         scoped = PrefixStore(prefix, store)
         if config.transport == "gloo":
             timeout = timedelta(seconds=COLLECTIVE_SECONDS)
-            return LinkedGroup(GlooLinks(scoped, member, size, host, timeout))
-        return LinkedGroup(TcpLinks(scoped, member, size, host, token, COLLECTIVE_SECONDS))
+            return LinkedGroup(GlooLinks(scoped, member, size, host, timeout), activity)
+        links = TcpLinks(scoped, member, size, host, token, COLLECTIVE_SECONDS)
+        return LinkedGroup(links, activity)
 
     return Mesh(
         tp=group(f"tp{stage}", stage_rank, plan.width),
@@ -64,8 +69,5 @@ def build_mesh(config: EngineConfig, rank: int, host: str, token: str, store: St
         transport=("gloo" if config.transport == "gloo" else "tcp")
         if plan.world_size > 1
         else "none",
+        activity=activity,
     )
-
-
-def _carrier(config: EngineConfig) -> str:
-    return "gloo" if config.transport == "gloo" else "tcp"
