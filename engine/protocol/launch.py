@@ -14,6 +14,9 @@ Role = Literal["head", "rank"]
 
 EPOCH_OVER = 75
 """Exit code of a rank whose epoch ended under it: nothing is wrong with it, start it again."""
+GIVEN_UP = 76
+"""Exit code of a head that gave its launch up, and of any process that another start cannot cure: a
+setting that cannot work, a damaged checkpoint. It is not started again."""
 
 
 class Address(msgspec.Struct, frozen=True):
