@@ -24,6 +24,10 @@ class Flight:
     prompts: list[tuple[Sequence, int]]
     """Rows of prompts, and where they start."""
 
+    @property
+    def sequences(self) -> Iterator[Sequence]:
+        return chain(self.decodes, (sequence for sequence, _start in self.prompts))
+
     def landed(self, result: Result) -> Iterator[Landed]:
         """Each row with what was drawn for it, if anything was.
 

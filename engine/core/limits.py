@@ -29,10 +29,14 @@ class Limits:
                 status=503,
             )
 
+    def holds(self, request: Request) -> bool:
+        """Whether it fits into memory from its first token to its last."""
+        return len(request.prompt) + request.max_tokens <= self.capacity
+
     def _check_length(self, request: Request) -> None:
         if not request.prompt:
             raise RequestError("The prompt is empty.", param="prompt")
-        if len(request.prompt) + request.max_tokens > self.capacity:
+        if not self.holds(request):
             raise RequestError(
                 f"The prompt has {len(request.prompt)} tokens and {request.max_tokens} more were "
                 f"asked for; together the limit is {self.capacity}.",

@@ -37,6 +37,8 @@ class Request:
     cached_tokens: int | None = None
     """Prompt tokens found in the prefix cache at first admission; None before it."""
     preemptions: int = 0
+    fruitless: int = 0
+    """Epochs that ended while it was being computed, without a token of it between."""
     admitted_at: float | None = None
     first_token_at: float | None = None
     last_token_at: float | None = None
@@ -59,6 +61,7 @@ class Request:
             self.first_token_at = now
         emitted.append(token)
         self.last_token_at = now
+        self.fruitless = 0
         if token in self.stop_tokens and len(emitted) > self.min_tokens:
             return "stop"
         return "length" if len(emitted) >= self.max_tokens else None

@@ -39,8 +39,8 @@ class Scheduler:
         self.epoch = epoch
         self.depth = config.plan.pp
         """Steps in flight at once; their sequences are disjoint."""
-        longest = min(config.max_model_len or context_length, config.num_kv_blocks * BLOCK_SIZE)
-        self._limits = Limits(longest, config.max_waiting)
+        self._longest = config.max_model_len or context_length
+        self._limits = self._measure(config.num_kv_blocks)
         self.cap = BatchCap(config.max_batch_size, config.target_itl)
         self.counters = Counters()
         self._residents = Residents(config.num_kv_blocks)
@@ -92,12 +92,45 @@ class Scheduler:
             return None
         if isinstance(held, Sequence):
             return self._leave(held, finish, error)
-        self._queue.discard(held)
-        return self._finish(held.request, finish, error)
+        return self._discard(held, finish, error)
 
     def end_all(self, finish: FinishReason, error: str) -> list[Event]:
         events = [self.end(request_id, finish, error) for request_id in list(self._open)]
         return [event for event in events if event is not None]
+
+    def interrupted(self, limit: int) -> list[Event]:
+        """The epoch ended with a fault. Requests that were being computed whenever the last
+        `limit` epochs ended, without a token in between, may be its cause: they end with an error.
+        """
+        events: list[Event] = []
+        flying = dict.fromkeys(s for flight in self._flights for s in flight.sequences)
+        for sequence in [s for s in flying if not s.ended]:
+            request = sequence.request
+            request.fruitless += 1
+            if request.fruitless >= limit:
+                why = f"The engine failed {limit} times in a row while it computed this answer."
+                events.append(self._leave(sequence, "error", why))
+        return events
+
+    def restart(self, epoch: int, blocks: int) -> list[Event]:
+        """The ranks are new, and hold nothing: every open request waits again, in its old place,
+        to be computed from prompt and answer so far. Steps count from 0 again.
+
+        The pool has `blocks` from now on; the requests that do not fit into it end with an error.
+        """
+        self.epoch, self._next_step = epoch, 0
+        self._flights.clear()
+        self._residents = Residents(blocks)
+        self._limits = self._measure(blocks)
+        for held in list(self._open.values()):
+            if isinstance(held, Sequence):
+                held.ended = True
+                self._wait(reenter(held.request, held.turn, held.names))
+        return [
+            self._discard(held, "error", f"Memory is left for {self.capacity} tokens only.")
+            for held in list(self._open.values())
+            if isinstance(held, Waiting) and not self._limits.holds(held.request)
+        ]
 
     def schedule(self, now: float) -> Step | None:
         """The next step, or None when nothing can be computed before a result arrives."""
@@ -281,6 +314,13 @@ class Scheduler:
     ) -> Event:
         self._residents.drop(sequence)
         return self._finish(sequence.request, finish, error, token, report)
+
+    def _discard(self, waiting: Waiting, finish: FinishReason, error: str) -> Event:
+        self._queue.discard(waiting)
+        return self._finish(waiting.request, finish, error)
+
+    def _measure(self, blocks: int) -> Limits:
+        return Limits(min(self._longest, blocks * BLOCK_SIZE), self.config.max_waiting)
 
     def _wait(self, waiting: Waiting) -> None:
         self._open[waiting.request.id] = waiting

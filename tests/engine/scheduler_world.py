@@ -27,7 +27,7 @@ class SchedulerWorld:
 
     def __init__(self, config: EngineConfig) -> None:
         self.scheduler = Scheduler(config, CONTEXT)
-        self.mirror = RankMirror(token_budget=config.token_budget)
+        self.mirror = self._new_ranks()
         self.now = 0.0
         self.asked: list[Request] = []
         self.events: list[Event] = []
@@ -58,6 +58,7 @@ class SchedulerWorld:
         self._check_size(step)
         self._check_preemptions([r for r in self.asked if r.preemptions > before[r.id]])
         self._check_turns(started, queued)
+        assert step.epoch == self.scheduler.epoch
         self.mirror.poisoned = {
             seq for seq, request in self.running.items() if request.sampling.seed in self.doomed
         }
@@ -71,6 +72,22 @@ class SchedulerWorld:
         _step, result = self.flights.popleft()
         self.events += self.scheduler.apply(result, self.now)
         self.scheduler.audit()
+
+    def fault(self, blocks: int, limit: int = 1000) -> None:
+        """The epoch ends at once: nothing that is on its way arrives, and the ranks are new."""
+        self.events += self.scheduler.interrupted(limit)
+        self.scheduler.audit()
+        self.flights.clear()
+        self.running.clear()
+        self.events += self.scheduler.restart(self.scheduler.epoch + 1, blocks)
+        self.mirror = self._new_ranks()
+        self.scheduler.audit()
+        assert (self.scheduler.running, self.scheduler.in_flight) == (0, 0)
+        assert self.scheduler.pool.size == self.scheduler.pool.available == blocks
+        assert self.scheduler.waiting == sum(r.finish is None for r in self.asked)
+
+    def _new_ranks(self) -> RankMirror:
+        return RankMirror(token_budget=self.scheduler.config.token_budget)
 
     def drain(self) -> None:
         for _ in range(5000):
@@ -120,7 +137,7 @@ class SchedulerWorld:
             for row in step.rows
             if row.admit is None and row.start >= len(self.running[row.seq].prompt)
         ]
-        recomputed = sum(self.running[row.seq].preemptions > 0 for row in decodes)
+        recomputed = sum(self._came_before(self.running[row.seq]) for row in decodes)
         assert len(decodes) - recomputed <= cap
 
     def _check_preemptions(self, robbed: list[Request]) -> None:
@@ -144,7 +161,11 @@ class SchedulerWorld:
         return -(-len(request.history) // BLOCK_SIZE)
 
     def _shares(self, request: Request) -> bool:
-        return bool(request.cached_tokens) or request.preemptions > 0
+        return bool(request.cached_tokens) or self._came_before(request)
+
+    def _came_before(self, request: Request) -> bool:
+        """Whether this may not be the first time that it runs."""
+        return request.preemptions > 0 or self.scheduler.epoch > 0
 
     def _check_shared(self, request: Request, tokens: int) -> None:
         """What is shared was computed before, for someone of the same namespace."""
@@ -153,9 +174,10 @@ class SchedulerWorld:
         assert not tokens or any(
             other.namespace == request.namespace and other.history[:tokens] == prefix
             for other in self.asked
-            if other.cached_tokens is not None and (other is not request or other.preemptions)
+            if other.cached_tokens is not None
+            and (other is not request or self._came_before(other))
         )
-        if request.score_prompt and not request.preemptions:
+        if request.score_prompt and not self._came_before(request):
             assert tokens == 0
 
     def _check_reports(self, request: Request, own: list[Event]) -> None:
