@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence, Set
+from typing import Literal
 
 import msgspec
 
@@ -37,6 +38,15 @@ class Delta(msgspec.Struct, frozen=True):
     tokens: Sequence[Token] = ()
     refused: bool = False
     """The error is the request's own fault."""
+    drawn: int | None = None
+    """The token of this step, shown or not; None where it drew none."""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """What happens to an answer between two of its tokens: its ranks are being started anew, or are
+    back."""
+
+    kind: Literal["paused", "resumed"]
 
 
 class Answer:
@@ -70,7 +80,8 @@ class Answer:
             text += self._stops.flush()
         self._sent += len(text)
         request, tokens = event.request, self._release(finish)
-        return Delta(self.index, text, finish, request.error, tokens, request.refused)
+        error, refused = request.error, request.refused
+        return Delta(self.index, text, finish, error, tokens, refused, event.token)
 
     def _read(self, token: int, event: Event) -> str:
         text = self._detokenizer.feed([token])
@@ -94,23 +105,41 @@ class Answer:
 
 
 class Generation:
-    """The answers to one API request, as a stream of deltas that ends after the last finish."""
+    """The answers to one API request, as a stream of deltas that ends after the last finish.
+
+    Every reader gets all of it from the beginning, so that one who lost the connection can come
+    back.
+    """
 
     def __init__(self, requests: list[Request], copies: int = 1) -> None:
         """`copies` requests in a row share one prompt."""
         self.requests = requests
-        self._deltas: asyncio.Queue[Delta] = asyncio.Queue()
-        self._open = len(requests)
+        self.paused = False
+        self._told: list[Delta | Notice] = []
+        self._news = asyncio.Event()
         self._firsts = requests[::copies]
 
-    def put(self, delta: Delta) -> None:
-        self._deltas.put_nowait(delta)
+    def put(self, news: Delta | Notice) -> None:
+        if isinstance(news, Notice):
+            self.paused = news.kind == "paused"
+        self._told.append(news)
+        self._news.set()
 
-    async def __aiter__(self) -> AsyncIterator[Delta]:
-        while self._open:
-            delta = await self._deltas.get()
-            self._open -= delta.finish is not None
-            yield delta
+    async def __aiter__(self) -> AsyncIterator[Delta | Notice]:
+        """Notices from before the reader came are not repeated to it."""
+        missed, at, open_ = len(self._told), 0, len(self.requests)
+        while open_:
+            if at == len(self._told):
+                self._news.clear()
+                await self._news.wait()
+                continue
+            news = self._told[at]
+            at += 1
+            if isinstance(news, Delta):
+                open_ -= news.finish is not None
+            elif at <= missed:
+                continue
+            yield news
 
     @property
     def prompt_tokens(self) -> int:

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.errors import EngineError, RankError, RequestError
-from engine.head.answer import Delta, Generation
+from engine.head.answer import Delta, Generation, Notice
 from engine.head.api.metrics import render_metrics
 from engine.head.api.preparing import Prepared, Preparer
 from engine.head.api.replies import DONE, Json, Reply, error_body, event
@@ -189,6 +189,8 @@ def _fault(delta: Delta) -> EngineError:
 
 async def _whole(generation: Generation, shape: Reply) -> Response:
     async for delta in generation:
+        if isinstance(delta, Notice):
+            continue
         if delta.finish == "error":
             raise _fault(delta)
         shape.add(delta)
@@ -199,6 +201,9 @@ async def _events(asked: Asked, generation: Generation, shape: Reply) -> AsyncIt
     """One event a step; an error is the last one before the end of the stream."""
     head = b"".join(event(chunk | _usage_so_far(asked, shape)) for chunk in shape.opening())
     async for delta in generation:
+        if isinstance(delta, Notice):
+            yield f": {delta.kind}\n".encode()
+            continue
         if delta.finish == "error":
             yield head + event(error_body(_fault(delta))[1]) + DONE
             return
