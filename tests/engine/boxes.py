@@ -5,11 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from engine.protocol.launch import ProcessSpec, encode_spec
 
@@ -45,19 +45,33 @@ class Box:
 
     def start(self, module: str, spec: ProcessSpec, log: Path) -> subprocess.Popen[bytes]:
         """`python -m module` in this box, given `spec`; its standard input stays open."""
+        environment = os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                ["ip", "netns", "exec", self.name, sys.executable, "-m", module],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=ROOT,
-                env=os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"},
-            )
+            process = self.run(["-m", module], environment, output, stdin=subprocess.PIPE)
         assert process.stdin is not None
         process.stdin.write(encode_spec(spec) + b"\n")
         process.stdin.flush()
         return process
+
+    def run(
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        output: IO[bytes],
+        stdin: int = subprocess.DEVNULL,
+        before: Callable[[], None] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Python with `arguments` in this box; its pid is the process's own. `before` runs in the
+        child, after the fork."""
+        return subprocess.Popen(
+            ["ip", "netns", "exec", self.name, sys.executable, *arguments],
+            stdin=stdin,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            env=dict(environment),
+            preexec_fn=before,
+        )
 
     def inside(self, work: Callable[[], T]) -> T:
         """The result of `work`, done in a thread whose sockets belong to this box."""
@@ -69,6 +83,12 @@ class Box:
         counter = Path(f"/sys/class/net/{self.wire}/statistics/rx_bytes")
         command = ["ip", "netns", "exec", self.name, "cat", str(counter)]
         return int(subprocess.run(command, check=True, capture_output=True, timeout=20).stdout)
+
+    def pids(self) -> list[int]:
+        """Of every process whose sockets belong to this box."""
+        command = ["ip", "netns", "pids", self.name]
+        done = subprocess.run(command, check=True, capture_output=True, timeout=20)
+        return [int(word) for word in done.stdout.split()]
 
     def pull_cable(self) -> None:
         """No more packets and no word of it to anybody, as when a box loses its power."""
