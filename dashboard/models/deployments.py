@@ -202,6 +202,11 @@ class Deployment(models.Model):
         )
 
     @property
+    def width(self) -> int:
+        """Ranks that share a layer."""
+        return self.tp * self.ep
+
+    @property
     def answers(self) -> bool:
         """Whether it is worth asking: a recovering one keeps what it is asked until it is back."""
         return self.status in ANSWERING_STATUSES

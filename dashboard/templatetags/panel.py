@@ -9,6 +9,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from dashboard.models import Replica
+from dashboard.views.live import replica_name
+
 register = template.Library()
 
 TONES: dict[str, tuple[str, str]] = {
@@ -62,6 +65,11 @@ def badge(status: str, label: str) -> SafeString:
         icon(symbol, spin),
         label,
     )
+
+
+@register.simple_tag(name="replica_name")
+def show_replica_name(replica: Replica) -> str:
+    return replica_name(replica)
 
 
 @register.simple_tag

@@ -12,10 +12,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dashboard import conversations
-from dashboard.choices import DeploymentStatus, MessageRole, ReplicaStatus
+from dashboard.choices import ANSWERING_REPLICA_STATUSES, MessageRole
 from dashboard.gateway.routes import loading_progress
 from dashboard.models import Conversation, Deployment, Message
 from dashboard.texts import storable
+from dashboard.views.live import PRIMARIES_FIRST
 
 
 @login_required
@@ -100,9 +101,10 @@ def _deployments() -> list[Deployment]:
 
 def _described(deployment: Deployment) -> dict[str, Any]:
     """A route for the selector, with the words for when it cannot answer."""
-    ready = deployment.status == DeploymentStatus.READY
+    ready = deployment.answers
     progress = None if ready else loading_progress(deployment)
-    replica = deployment.replicas.filter(status=ReplicaStatus.READY).last() if ready else None
+    answering = deployment.replicas.filter(status__in=ANSWERING_REPLICA_STATUSES)
+    replica = answering.order_by(*PRIMARIES_FIRST).first() if ready else None
     ranks = list(replica.ranks.select_related("node")) if replica else []
     context = {"deployment": deployment, "ready": ready, "progress": progress, "ranks": ranks}
     shape = deployment.model.shape

@@ -111,9 +111,10 @@ async def deployment_engine(request: HttpRequest, name: str) -> HttpResponse:
     """The part of the page that is asked for again every two seconds."""
     replicas = await database_sync_to_async(_living)(name)
     heads = await asyncio.gather(*(_ask(replica, nodes) for replica, nodes in replicas))
-    return await database_sync_to_async(render)(
+    page: HttpResponse = await database_sync_to_async(render)(
         request, "deployments/_engine.html", {"heads": heads}
     )
+    return page
 
 
 def _living(name: str) -> list[tuple[Replica, dict[int, str]]]:

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from dashboard.choices import DeploymentStatus, NodeStatus, RankStatus
+from dashboard.choices import ANSWERING_STATUSES, DeploymentStatus, NodeStatus, RankStatus
 from dashboard.models import ApiKey, Conversation, Deployment, Event, Model, Node, Rank
 from dashboard.views.live import live_ranks, with_live_replica
 
@@ -66,7 +66,7 @@ def _hints(request: HttpRequest) -> list[Hint]:
         ),
         Hint(Model.objects.exists(), _("Import a model"), reverse("models")),
         Hint(
-            Deployment.objects.filter(status=DeploymentStatus.READY).exists(),
+            Deployment.objects.filter(status__in=ANSWERING_STATUSES).exists(),
             _("Deploy it over your nodes"),
             reverse("deployments"),
         ),

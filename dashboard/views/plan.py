@@ -16,8 +16,39 @@ class Cell:
     """One rank: its share by arithmetic, and its row once it is placed."""
 
     share: RankShare
-    kv_heads_total: int
+    model: ModelConfig
     row: Rank | None
+
+    @property
+    def kv_heads_total(self) -> int:
+        return self.model.num_kv_heads
+
+    @property
+    def heads_total(self) -> int:
+        return self.model.num_heads
+
+    @property
+    def shares_kv_heads(self) -> bool:
+        """Whether another rank holds the same KV head, for other query heads."""
+        return self.share.heads.size < self.kv_heads * self.model.kv_group_size
+
+    @property
+    def experts_total(self) -> int:
+        return self.model.experts.count if self.model.experts else 0
+
+    @property
+    def last_expert(self) -> int:
+        return self.share.experts.stop - 1
+
+    @property
+    def expert_percent(self) -> int:
+        """How much of each of its experts is here."""
+        experts = self.model.experts
+        return (
+            round(100 * self.share.expert_columns.size / experts.intermediate_size)
+            if experts
+            else 100
+        )
 
     @property
     def kv_heads(self) -> int:
@@ -84,7 +115,7 @@ def _stages(model: ModelConfig, plan: ParallelPlan, rows: dict[int, Rank]) -> li
         shares = rank_shares(model, plan)
     except PlanError:
         return []
-    cells = [Cell(share, model.num_kv_heads, rows.get(share.rank)) for share in shares]
+    cells = [Cell(share, model, rows.get(share.rank)) for share in shares]
     return [
         Stage(stage, [cell for cell in cells if cell.share.stage == stage])
         for stage in range(plan.pp)

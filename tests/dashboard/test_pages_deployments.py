@@ -23,7 +23,7 @@ def form(**changes: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("changes", "field", "sentence"),
     [
-        ({"tp": 10}, "tp", "tp=10"),
+        ({"tp": 10}, "tp", "9 query heads"),
         ({"pp": 31}, "pp", "30 layers, so at most 30 stages"),
         ({"max_model_len": 9000}, "max_model_len", "reads at most 8192 tokens"),
         ({"kv_cache_tokens": 1024}, "kv_cache_tokens", "or set a shorter context length"),
@@ -33,7 +33,7 @@ def form(**changes: object) -> dict[str, object]:
         ({"tp": 10**20}, "tp", "less than or equal to"),
         ({"rank_weights": "3:2:1"}, "rank_weights", "2 ranks but 3 weights"),
         ({"rank_weights": "a lot"}, "rank_weights", "Cannot read"),
-        ({"fallback-mode": "cold", "fallback-tp": 10}, None, "tp=10"),
+        ({"fallback-mode": "cold", "fallback-tp": 10}, None, "9 query heads"),
         ({"fallback-mode": "cold", "fallback-kv_cache_tokens": 512}, None, "Give the cache"),
         ({"pp": 0}, "pp", "greater than or equal to 1"),
         ({"max_batch_size": 0}, "max_batch_size", "greater than or equal to 1"),
