@@ -5,6 +5,7 @@ import logging
 import secrets
 import time
 from collections import deque
+from collections.abc import Sequence
 
 from engine.checkpoint import Checkpoint
 from engine.core.counters import Counters
@@ -14,6 +15,7 @@ from engine.core.scheduler import Scheduler
 from engine.errors import ConfigError, EngineError, RankError, RequestError, Said
 from engine.errors import gettext_noop as _
 from engine.head.answer import Answer, Generation
+from engine.head.begun import Begun, replay
 from engine.head.deadlines import Deadlines
 from engine.head.group import RankGroup
 from engine.head.meter import Meter
@@ -119,14 +121,17 @@ class HeadEngine:
         """End the ranks."""
         await self._group.close()
 
-    def submit(self, prompts: list[list[int]], wanted: Wanted) -> Generation:
-        """Queue `wanted.n` requests a prompt, those of one prompt in a row.
+    def submit(
+        self, prompts: list[list[int]], wanted: Wanted, begun: Sequence[Begun] = ()
+    ) -> Generation:
+        """Queue `wanted.n` requests a prompt, those of one prompt in a row. Those that have `begun`
+        elsewhere, one for each request, go on from there.
 
         Raises RequestError when one of them is refused; then none is queued.
         """
         if self.status != "ready":
             raise RequestError(f"The model is not ready: {self.detail}", status=503)
-        return self._queue(prompts, wanted)
+        return self._queue(prompts, wanted, begun)
 
     def abort(self, generation: Generation) -> None:
         """End what is still open of a generation nobody reads any more."""
@@ -161,13 +166,23 @@ class HeadEngine:
             tokens_per_second=self.meter.tokens.total() if busy else None,
         )
 
-    def _queue(self, prompts: list[list[int]], wanted: Wanted) -> Generation:
+    def _queue(
+        self, prompts: list[list[int]], wanted: Wanted, begun: Sequence[Begun] = ()
+    ) -> Generation:
         requests = self._requests(prompts, wanted)
-        self.scheduler.add_all(requests)
         generation = Generation(requests, wanted.n)
-        for index, request in enumerate(requests):
-            answer = Answer(index, self.tokenizer, wanted.stop, wanted.shown)
-            self._answers[request.id] = (answer, generation)
+        answers = [
+            Answer(index, self.tokenizer, wanted.stop, wanted.shown)
+            for index in range(len(requests))
+        ]
+        now = time.monotonic()
+        for request, answer, so_far in zip(requests, answers, begun, strict=False):
+            for delta in replay(request, answer, so_far, now):
+                generation.put(delta)
+        self.scheduler.add_all([request for request in requests if request.finish is None])
+        for request, answer in zip(requests, answers, strict=True):
+            if request.finish is None:
+                self._answers[request.id] = (answer, generation)
         self._wake.set()
         return generation
 
