@@ -87,11 +87,12 @@ QUEUE = Chart(
 KV = Chart(_("KV cache in use"), ((m.KV_USAGE, ""),), "engine", NO_ENGINE, 1.0)
 STEP = Chart(_("Step time"), ((m.STEP_SECONDS, ""),), "rank", STILL)
 EXCHANGE = Chart(_("Communication share"), ((m.COMMUNICATE_SHARE, ""),), "rank", STILL, 1.0)
+BUBBLE = Chart(_("Bubble"), ((m.BUBBLE, ""),), "rank", STILL, 1.0)
 
 CHARTS: dict[str, tuple[Chart, ...]] = {
     "fleet": (SPEED, FIRST_TOKEN, CPU, MEMORY, QUEUE, KV),
     "node": (CPU, MEMORY, STEP, EXCHANGE),
-    "deployment": (SPEED, FIRST_TOKEN, QUEUE, KV, STEP, EXCHANGE, CPU, MEMORY),
+    "deployment": (SPEED, FIRST_TOKEN, QUEUE, KV, STEP, EXCHANGE, BUBBLE, CPU, MEMORY),
 }
 
 _SPEED_TILE = Tile(_("Generation"), m.TOKENS_PER_SECOND, "engine", "sum")

@@ -44,6 +44,8 @@ KV_USAGE = Metric("kv_cache_usage_ratio", "ratio")
 STEP_SECONDS = Metric("step_seconds", "seconds")
 COMMUNICATE_SECONDS = Metric("communicate_seconds", "seconds")
 COMMUNICATE_SHARE = Metric("communicate_ratio", "ratio")
+BUBBLE = Metric("rank_bubble_ratio", "ratio")
+"""Working time that a rank spends without work, waiting for others' stages or for its head."""
 """Of a step's time, the part a rank spent exchanging with the others, waiting included."""
 CLOCK_SKEW = Metric("clock_skew_seconds", "seconds")
 """The panel's clock at arrival minus the node's when it read: skew plus the way here."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from engine.errors import gettext_noop as _
 from engine.protocol.stats import EngineStats, RankStats
 from monitoring.samples import (
+    BUBBLE,
     COMMUNICATE_SECONDS,
     COMMUNICATE_SHARE,
     INTER_TOKEN_LATENCY,
@@ -80,6 +81,7 @@ def _rank_samples(subject: str, ranks: Iterable[RankStats]) -> Iterable[Sample]:
         yield _sample(STEP_SECONDS, rank.step_seconds, own, reason)
         yield _sample(COMMUNICATE_SECONDS, rank.communicate_seconds, own, reason)
         yield _sample(COMMUNICATE_SHARE, _communicate_share(rank), own, reason, "derived")
+        yield _sample(BUBBLE, rank.bubble, own, reason, "derived")
 
 
 def _communicate_share(rank: RankStats) -> float | None:
