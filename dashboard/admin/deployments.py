@@ -9,7 +9,13 @@ from dashboard import lifecycle
 from dashboard.admin.base import PanelAdmin, ReadOnlyAdmin, ReadOnlyInline
 from dashboard.choices import DeploymentStatus
 from dashboard.errors import StatusConflict
-from dashboard.models import Deployment, Rank, Replica
+from dashboard.models import Deployment, Fallback, Rank, Replica
+
+
+class FallbackInline(ReadOnlyInline):
+    model = Fallback
+    readonly_fields = ["mode", "returns", "model", "tp", "dtype", "kv_dtype", "kv_cache_tokens"]
+    fields = [*readonly_fields]
 
 
 @admin.register(Deployment)
@@ -23,6 +29,9 @@ class DeploymentAdmin(PanelAdmin):
         "driver",
         "tp",
         "pp",
+        "ep",
+        "dp",
+        "rank_weights",
         "dtype",
         "int4_group",
         "kv_dtype",
@@ -40,6 +49,7 @@ class DeploymentAdmin(PanelAdmin):
         "changed",
     ]
     fields = [*readonly_fields]
+    inlines = [FallbackInline]
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -72,7 +82,16 @@ class RankInline(ReadOnlyInline):
 
 @admin.register(Replica)
 class ReplicaAdmin(ReadOnlyAdmin):
-    list_display = ["launch", "deployment", "status", "head_node", "created", "ended_at"]
+    list_display = [
+        "launch",
+        "deployment",
+        "role",
+        "index",
+        "status",
+        "head_node",
+        "created",
+        "ended_at",
+    ]
     list_filter = ["status", "deployment"]
     search_fields = ["launch"]
     exclude = ["token"]

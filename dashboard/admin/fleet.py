@@ -18,7 +18,9 @@ class NodeAdmin(PanelAdmin):
     fields = [
         "name",
         "address",
+        "link_address",
         "schedulable",
+        "memory_floor_mb",
         "status",
         "reason",
         "last_seen",
@@ -28,6 +30,7 @@ class NodeAdmin(PanelAdmin):
     ]
     readonly_fields = [
         "name",
+        "link_address",
         "status",
         "reason",
         "last_seen",
