@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from engine.config import BLOCK_SIZE
-from engine.core.flight import Flight, targets
+from engine.core.flight import Chunk, Flight
 from engine.core.sequence import Sequence
-from engine.protocol.steps import Admit, Row, Step, step_digest
+from engine.protocol.steps import PENDING, Admit, Row, Step, step_digest
 
 
 @dataclass(slots=True)
@@ -26,10 +26,11 @@ class Draft:
     def empty(self) -> bool:
         return not (self.decodes or self.prompts)
 
-    def decode(self, sequences: list[Sequence]) -> None:
-        """The only rows of one token each whose sequences have all but that one computed."""
+    def decode(self, sequences: list[Sequence], prompts: int) -> None:
+        """The only rows of one token each whose sequences have all but that one computed; at most
+        `prompts` tokens of others may follow."""
         self.decodes = sequences
-        self.budget -= len(sequences)
+        self.budget = min(self.budget - len(sequences), prompts)
         self.rows_left -= len(sequences)
 
     def pick(self, sequence: Sequence, tokens: int) -> None:
@@ -40,7 +41,7 @@ class Draft:
     def top_up(self) -> None:
         """Give what is left of the budget to the prompts that were picked, in order."""
         for index, (sequence, count) in enumerate(self.prompts):
-            more = min(sequence.pending - count, self.budget)
+            more = min(sequence.unread - count, self.budget)
             self.prompts[index] = (sequence, count + more)
             self.budget -= more
 
@@ -49,17 +50,22 @@ class Draft:
         rows = [Row(s.id, [s.last], s.computed, s.unsent, True) for s in self.decodes]
         for sequence in self.decodes:
             sequence.computed += 1
+            sequence.last = PENDING
             if sequence.unsent:
                 sequence.unsent = []
         mirrors = [(s.id, s.computed, s.room // BLOCK_SIZE) for s in self.decodes]
-        starts: list[tuple[Sequence, int]] = []
+        drawing, chunks = self.decodes, []
         for sequence, count in self.prompts:
-            starts.append((sequence, sequence.computed))
-            rows.append(_prompt_row(sequence, count))
+            row = _prompt_row(sequence, count)
+            rows.append(row)
             mirrors.append((sequence.id, sequence.computed, len(sequence.table)))
+            chunks.append(
+                Chunk(sequence, row.start, sequence.computed, row.sample, len(row.targets))
+            )
+        drawing = drawing + [chunk.sequence for chunk in chunks if chunk.samples]
         digest = step_digest(epoch, n, mirrors)
         step = Step(epoch=epoch, n=n, rows=rows, released=released, digest=digest)
-        return step, Flight(n, now, self.decodes, starts)
+        return step, Flight(n, now, drawing, chunks)
 
 
 def _prompt_row(sequence: Sequence, count: int) -> Row:
@@ -75,8 +81,18 @@ def _prompt_row(sequence: Sequence, count: int) -> Row:
         new_blocks=blocks,
         sample=sequence.samples,
         admit=admit,
-        targets=tuple(targets(sequence, start)),
+        targets=tuple(_targets(sequence, start)),
     )
+
+
+def _targets(sequence: Sequence, start: int) -> list[int]:
+    """What follows each token from `start` to what is computed, if it is prompt to be scored and
+    was not scored before."""
+    request = sequence.request
+    until = min(sequence.computed, len(request.prompt) - 1)
+    if not request.score_prompt or until <= len(request.prompt_logprobs):
+        return []
+    return request.prompt[start + 1 : until + 1]
 
 
 def _admit(sequence: Sequence) -> Admit:

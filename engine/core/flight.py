@@ -9,49 +9,59 @@ from engine.errors import ProtocolError
 from engine.errors import gettext_noop as _
 from engine.protocol.steps import Result, TokenLogprobs
 
-Landed = tuple[Sequence, int | None, TokenLogprobs | None]
+Drawn = tuple[Sequence, int, TokenLogprobs | None]
 """A row, the token drawn for it, and that token's probabilities if they were asked for."""
 
 
 @dataclass(slots=True)
+class Chunk:
+    """A row of a prompt: tokens start .. stop-1 of its sequence."""
+
+    sequence: Sequence
+    start: int
+    stop: int
+    samples: bool
+    targets: int
+    """How many of its tokens are scored."""
+
+    @property
+    def last(self) -> bool:
+        """Whether it ends a prompt that wants no answer."""
+        return not self.samples and self.stop == self.sequence.length
+
+
+@dataclass(slots=True)
 class Flight:
-    """No sequence is in two of them."""
+    """A sequence may be in several, which land in the order they were sent."""
 
     n: int
     sent_at: float
-    decodes: list[Sequence]
-    """One token each."""
-    prompts: list[tuple[Sequence, int]]
-    """Rows of prompts, and where they start."""
+    drawing: list[Sequence]
+    """Those that a token is drawn for, in row order; first the rows of one token each."""
+    chunks: list[Chunk]
+    """The other rows; the last chunk of a prompt draws as well."""
 
     @property
     def sequences(self) -> Iterator[Sequence]:
-        return chain(self.decodes, (sequence for sequence, _start in self.prompts))
+        return chain(self.drawing, (chunk.sequence for chunk in self.chunks))
 
-    def landed(self, result: Result) -> Iterator[Landed]:
-        """Each row with what was drawn for it, if anything was.
+    @property
+    def going_on(self) -> list[Sequence]:
+        """Those that the next step may compute the drawn token of, though it is not known yet:
+        where it may turn out to end the answer the row is wasted, where it must there is none."""
+        return [s for s in self.drawing if s.computed < s.enough and not s.ended]
+
+    def drawn(self, result: Result) -> Iterator[Drawn]:
+        """Each row that was to draw a token with the token.
 
         Raises ProtocolError when the result is not one of this step.
         """
-        decodes = len(self.decodes)
-        count = decodes + sum(sequence.samples for sequence, _start in self.prompts)
+        count = len(self.drawing)
         if len(result.tokens) != count or len(result.logprobs) not in (0, count):
             raise ProtocolError(
                 _("The result of step %(step)s has the wrong number of tokens."), step=result.n
             )
-        reports = result.logprobs or repeat(None)
-        rows: Iterator[Landed] = zip(self.decodes, result.tokens, reports, strict=False)
-        if not self.prompts:
-            return rows
-        return chain(rows, self._prompts(result.tokens[decodes:], result.logprobs[decodes:]))
-
-    def _prompts(
-        self, tokens: list[int], reports: tuple[TokenLogprobs | None, ...]
-    ) -> Iterator[Landed]:
-        drawn = zip(tokens, reports or repeat(None), strict=False)
-        for sequence, _start in self.prompts:
-            token, report = next(drawn) if sequence.samples else (None, None)
-            yield sequence, token, report
+        return zip(self.drawing, result.tokens, result.logprobs or repeat(None), strict=False)
 
     def keep_scores(self, result: Result) -> None:
         """Give every scored prompt what this step adds, once: a prompt that is computed again
@@ -59,24 +69,14 @@ class Flight:
 
         Raises ProtocolError when some are missing.
         """
-        for sequence, start in self.prompts:
-            wanted = targets(sequence, start)
-            if not wanted or sequence.ended or sequence.id in result.failed:
+        for chunk in self.chunks:
+            sequence = chunk.sequence
+            if not chunk.targets or sequence.ended or sequence.id in result.failed:
                 continue
             scores = result.scores.get(sequence.id, ())
-            if len(scores) != len(wanted):
+            if len(scores) != chunk.targets:
                 raise ProtocolError(
                     _("The result of step %(step)s has the wrong number of scores."), step=result.n
                 )
             known = sequence.request.prompt_logprobs
-            known += scores[len(known) - start :]
-
-
-def targets(sequence: Sequence, start: int) -> list[int]:
-    """What follows each token from `start` to what is computed, if it is prompt to be scored and
-    was not scored before."""
-    request = sequence.request
-    until = min(sequence.computed, len(request.prompt) - 1)
-    if not request.score_prompt or until <= len(request.prompt_logprobs):
-        return []
-    return request.prompt[start + 1 : until + 1]
+            known += scores[len(known) - chunk.start :]

@@ -12,10 +12,10 @@ class Residents:
     def __init__(self, blocks: int) -> None:
         self.pool = BlockPool(blocks)
         self.ready: list[Sequence] = []
-        """Those with one token to compute, longest idle first. The ended ones among them are
-        skipped when they come up."""
+        """Those with one known token to compute, longest idle first. The ended ones among them
+        are skipped when they come up."""
         self.prompts: list[Sequence] = []
-        """Those with more to compute; ended ones likewise."""
+        """Those with prompt left to send; ended ones likewise."""
         self._running: dict[int, Sequence] = {}
         self._priorities: Counter[int] = Counter()
         self._released: list[int] = []
@@ -44,12 +44,14 @@ class Residents:
         if needed + self.pool.cost(shared) + len(self) > self.pool.available:
             return None
         self.pool.share(shared)
+        request = waiting.request
         sequence = Sequence(
             id=self._next,
-            request=waiting.request,
-            tokens=waiting.request.history,
+            request=request,
+            tokens=request.history,
             length=waiting.length,
             computed=len(shared) * BLOCK_SIZE,
+            enough=len(request.prompt) + request.max_tokens - 1,
             names=waiting.names[: len(shared)],
             level=level,
             turn=waiting.turn,

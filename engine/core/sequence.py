@@ -7,6 +7,7 @@ from engine.core.blocks import BlockPool
 from engine.core.prefix import block_hash
 from engine.core.queue import Turn
 from engine.core.request import Request
+from engine.protocol.steps import PENDING
 
 
 @dataclass(slots=True, eq=False)
@@ -18,9 +19,12 @@ class Sequence:
     tokens: list[int]
     """What it started with; later ones are taken over from the answer a block at a time."""
     length: int
-    """Tokens whose KV is or will be computed; grows by one a sampled token."""
+    """Tokens known; grows by one with each that was drawn."""
     computed: int
-    """Tokens whose KV the ranks have been told to compute; starts at the shared prefix."""
+    """Tokens whose KV the ranks have been told to compute; starts at the shared prefix, and may
+    be one ahead of `length`."""
+    enough: int
+    """Computed tokens that give the last one of the answer."""
     names: list[bytes]
     """Hashes of the leading full blocks known so far."""
     level: int
@@ -30,29 +34,24 @@ class Sequence:
     """Block ids, in order of position."""
     room: int = 0
     """Tokens that `table` can hold."""
-    last: int = -1
-    """The token sampled last."""
+    last: int = PENDING
+    """The token to compute next, once the prompt is; PENDING while it is being drawn."""
     full_at: int = 0
-    """Computed tokens from which on there are blocks to offer."""
+    """Tokens from which on there are blocks to offer."""
     unsent: list[int] = field(default_factory=list)
     """Blocks of `table` that the ranks have not been told of."""
     introduced: bool = False
     ended: bool = False
 
     @property
-    def pending(self) -> int:
-        """Tokens known but not computed: 1 when decoding, more in prefill."""
+    def unread(self) -> int:
+        """Tokens known but not computed."""
         return self.length - self.computed
 
     @property
     def samples(self) -> bool:
         """Whether what was computed last gives a token."""
         return self.computed == self.length and self.request.max_tokens > 0
-
-    @property
-    def missing_blocks(self) -> int:
-        """Blocks needed to hold every known token, beyond those held."""
-        return -(-self.length // BLOCK_SIZE) - len(self.table)
 
     @property
     def rank(self) -> tuple[int, Turn]:
@@ -64,10 +63,11 @@ class Sequence:
         self.unsent = self.unsent + blocks  # a row may hold the list as it was
         self.room = len(self.table) * BLOCK_SIZE
 
-    def publish(self, pool: BlockPool) -> None:
-        """Offer for sharing every block that the computed tokens have filled."""
+    def publish(self, pool: BlockPool, stop: int) -> None:
+        """Offer for sharing every block that the tokens before `stop` have filled; the result of
+        the last of them has come."""
         self.tokens += self.request.emitted[len(self.tokens) - len(self.request.prompt) :]
-        for index in range(len(self.names), self.computed // BLOCK_SIZE):
+        for index in range(len(self.names), stop // BLOCK_SIZE):
             parent = self.names[-1] if self.names else self.request.namespace
             first = index * BLOCK_SIZE
             self.names.append(block_hash(parent, self.tokens[first : first + BLOCK_SIZE]))

@@ -6,7 +6,7 @@ from itertools import chain
 from engine.config import BLOCK_SIZE
 from engine.errors import ProtocolError
 from engine.errors import gettext_noop as _
-from engine.protocol.steps import Admit, Row, Step, step_digest
+from engine.protocol.steps import PENDING, Admit, Row, Step, step_digest
 
 
 @dataclass
@@ -23,6 +23,8 @@ class Mirror:
     def __init__(self, epoch: int, num_blocks: int, vocab_size: int, token_limit: int) -> None:
         self.sequences: dict[int, Sequence] = {}
         self.last = -1
+        self._drawing: set[int] = set()
+        """Sequences that the last step drew a token for."""
         self._epoch = epoch
         self._num_blocks = num_blocks
         self._vocab_size = vocab_size
@@ -59,6 +61,7 @@ class Mirror:
         fresh = [block for row in step.rows for block in self._apply_row(step.n, row)]
         self._check_digest(step)
         self.last = step.n
+        self._drawing = {row.seq for row in step.rows if row.sample}
         return fresh
 
     def _apply_row(self, n: int, row: Row) -> list[int]:
@@ -113,8 +116,21 @@ class Mirror:
                 step=n,
                 limit=self._num_blocks,
             )
-        if not all(0 <= token < self._vocab_size for token in chain(row.tokens, row.targets)):
+        if row.tokens == [PENDING]:
+            self._check_pending(n, row)
+        elif not all(0 <= token < self._vocab_size for token in chain(row.tokens, row.targets)):
             raise ProtocolError(_("Step %(step)s holds a token outside the vocabulary."), step=n)
+
+    def _check_pending(self, n: int, row: Row) -> None:
+        if row.seq not in self._drawing or row.admit is not None:
+            raise ProtocolError(
+                _(
+                    "Step %(step)s computes a token of sequence %(seq)s that the step before does "
+                    "not draw."
+                ),
+                step=n,
+                seq=row.seq,
+            )
 
     def _check_digest(self, step: Step) -> None:
         mirrors = [

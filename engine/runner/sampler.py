@@ -42,12 +42,15 @@ class Sampler:
         self._token_count = token_count
         self._grammars = grammars
         self._histories: dict[int, History] = {}
+        self._failed: set[int] = set()
+        """A step may be on its way that still has a row for one of these; it means nothing."""
         self._scratch = np.empty(token_count, np.float32)
 
     def forget(self, released: Iterable[int]) -> None:
         """Drop what is kept of sequences that ended."""
         for seq in released:
             self._histories.pop(seq, None)
+            self._failed.discard(seq)
 
     def sample(
         self, logits: Tensor, seqs: list[int], admits: list[Admit], positions: list[int]
@@ -57,12 +60,14 @@ class Sampler:
         `positions` are where the drawn tokens will stand in their sequences.
         """
         rows, finite = self._rows(logits)
-        return [
+        draws = [
             self._draw(rows[index], seq, admits[index], positions[index])
-            if finite[index]
+            if finite[index] and seq not in self._failed
             else Draw(failed=True)
             for index, seq in enumerate(seqs)
         ]
+        self._failed.update(seq for seq, draw in zip(seqs, draws, strict=True) if draw.failed)
+        return draws
 
     def score(self, logits: Tensor, targets: Sequence[int], top: int) -> list[TokenLogprobs | None]:
         """What the model thought of given tokens, one for each row of `logits`; None where these

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from engine.config import BLOCK_SIZE
 from engine.protocol.steps import (
+    PENDING,
     Result,
     Row,
     Sampling,
@@ -63,6 +64,8 @@ class RankMirror:
         self.reasons: dict[int, str] = {}
         """Sequences that fail for another reason."""
         self.expected = 0
+        self.drawn: dict[int, int] = {}
+        """By sequence: what the last step drew."""
 
     def run(self, step: Step) -> Result:
         assert step.n == self.expected, "steps come in order"
@@ -73,6 +76,9 @@ class RankMirror:
             assert sum(len(row.tokens) for row in step.rows) <= self.token_budget
         assert len({row.seq for row in step.rows}) == len(step.rows), "one row a sequence"
         drawn = [self._row(row) for row in step.rows]
+        self.drawn = {
+            row.seq: token for row, token in zip(step.rows, drawn, strict=True) if token is not None
+        }
         mirrors = [
             (row.seq, self.sequences[row.seq].computed, len(self.sequences[row.seq].table))
             for row in step.rows
@@ -122,7 +128,12 @@ class RankMirror:
         assert len(set(held.table)) == len(held.table)
         held.computed += len(row.tokens)
         assert held.computed <= len(held.table) * BLOCK_SIZE, "every token has a slot"
-        for offset, token in enumerate(row.tokens, row.start):
+        tokens = row.tokens
+        if PENDING in tokens:
+            assert len(tokens) == 1, "a token being drawn is alone"
+            assert row.seq in self.drawn, "the step before draws it"
+            tokens = [self.drawn[row.seq]]
+        for offset, token in enumerate(tokens, row.start):
             self.kv[held.table[offset // BLOCK_SIZE], offset % BLOCK_SIZE] = token
         if not row.sample:
             return None

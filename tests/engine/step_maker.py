@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from engine.config import BLOCK_SIZE, EngineConfig
-from engine.protocol.steps import Admit, Result, Row, Sampling, Step, step_digest
+from engine.protocol.steps import PENDING, Admit, Result, Row, Sampling, Step, step_digest
 
 GREEDY = Sampling(temperature=0.0)
 
@@ -35,6 +35,9 @@ class Stream:
 class StepMaker(ABC):
     """Makes steps in order; a subclass says who executes them."""
 
+    overlapped = False
+    """Whether the ranks are left to know what the step before drew, as from the real head."""
+
     def __init__(self, config: EngineConfig, epoch: int = 7) -> None:
         self.config = config
         self.epoch = epoch
@@ -42,6 +45,7 @@ class StepMaker(ABC):
         self._next_seq = 0
         self._free = list(range(config.num_kv_blocks))
         self._released: list[int] = []
+        self._drawing: set[int] = set()
 
     @abstractmethod
     def run(self, step: Step) -> Result: ...
@@ -69,9 +73,10 @@ class StepMaker(ABC):
         assert len(fresh) == max(0, needed), "the test needs more KV blocks"
         stream.blocks += fresh
         stream.computed += count
+        tokens = stream.tokens[start : start + count]
         return Row(
             stream.seq,
-            stream.tokens[start : start + count],
+            [PENDING] if self.overlapped and stream.seq in self._drawing else tokens,
             start,
             fresh,
             stream.computed == len(stream.tokens),
@@ -85,6 +90,7 @@ class StepMaker(ABC):
         digest = step_digest(self.epoch, self.n, mirrors)
         step = Step(self.epoch, self.n, rows, self._released, digest)
         self._released = []
+        self._drawing = {row.seq for row in rows if row.sample}
         self.n += 1
         return step
 

@@ -1,4 +1,4 @@
-"""Ranks may be lost at any moment: every answer goes on where it was, on whatever memory is left."""
+"""Ranks may be lost at any moment: every answer goes on where it was, with the memory left."""
 
 from collections import deque
 
@@ -13,14 +13,12 @@ from tests.engine.scheduler_world import SchedulerWorld
 from tests.engine.test_scheduler_properties import configs, requests
 
 
-def ask(index: int, **settings: int) -> Request:
-    wanted = {"max_tokens": 20} | settings
+def ask(index: int, max_tokens: int = 20) -> Request:
     return Request(
         id=f"r{index}",
         prompt=[index, 5, 7],
+        max_tokens=max_tokens,
         sampling=Sampling(seed=index),
-        arrived_at=0.0,
-        **wanted,
     )
 
 

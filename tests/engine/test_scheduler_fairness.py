@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from engine.config import EngineConfig, ParallelPlan
+from engine.core.picker import MAX_PASSED
 from engine.core.request import Request
-from engine.core.scheduler import MAX_PASSED, Scheduler
+from engine.core.scheduler import Scheduler
 from engine.errors import ProtocolError, RequestError
 from engine.protocol.steps import Result, Timings
 from tests.engine.mirror import RankMirror, answer
