@@ -26,6 +26,8 @@ class HeadView:
 
     def __init__(self, process: EngineProcess) -> None:
         self.process = process
+        self.restarts = process.restarts
+        """A head that was started again is another one: nothing that was heard holds any more."""
         self.stats: EngineStats | None = None
         self.silence = _("The head has not answered yet.")
         """Why the last poll brought nothing; empty when it did."""
@@ -103,12 +105,21 @@ class Heads:
                         tasks.create_task(self._ask(http, view))
                 await asyncio.sleep(STARTING_POLL_SECONDS)
 
+    def _mark_ready(self, view: HeadView) -> None:
+        """Unless the one that answered has died since."""
+        if view.restarts == view.process.restarts:
+            view.process.mark_ready()
+
     def _follow_living(self) -> None:
         self.views = {
-            key: self.views.get(key) or HeadView(process)
+            key: self._view(key, process)
             for key, process in self._supervisor.processes.items()
             if process.spec.role == "head" and process.life == "alive"
         }
+
+    def _view(self, key: str, process: EngineProcess) -> HeadView:
+        view = self.views.get(key)
+        return view if view and view.restarts == process.restarts else HeadView(process)
 
     async def _ask(self, http: aiohttp.ClientSession, view: HeadView) -> None:
         process = view.process
@@ -117,7 +128,7 @@ class Heads:
         except NoAnswer as silence:
             view.silence = str(silence)
         if process.status == "starting" and await process.driver.ready(http, process.spec):
-            process.mark_ready()
+            self._mark_ready(view)
         ready = process.status == "running"
         view.due = time.monotonic() + (READY_POLL_SECONDS if ready else 0.0)
         view.asking = False

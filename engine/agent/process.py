@@ -1,16 +1,19 @@
-"""One engine process from start to exit, as the control plane will hear of it."""
+"""One desired process through all its lives, as the control plane will hear of it."""
 
 import asyncio
+import contextlib
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 
 from engine.agent.child import Child, LineSplitter
+from engine.agent.endings import exit_reason
 from engine.agent.logs import LogBuffer
 from engine.agent.reconcile import Life
+from engine.agent.restart import STEADY_SECONDS, judge_end
 from engine.drivers import driver_named
 from engine.drivers.base import Driver, DriverError
-from engine.errors import Part, Said, said, system_words
+from engine.errors import Said, said, system_words
 from engine.errors import gettext_noop as _
 from engine.protocol.agent import ProcessState, ProcessStatus
 from engine.protocol.launch import ProcessSpec
@@ -20,20 +23,24 @@ DRAIN_SECONDS = 1.0
 
 
 class EngineProcess:
-    """Never restarted: one object, one try. `changed` is called on every change worth reporting."""
+    """Started again when it ends unasked, as `judge_end` says. `changed` is called on every change
+    worth reporting."""
 
     def __init__(
         self, spec: ProcessSpec, drivers: Mapping[str, Driver], changed: Callable[[], None]
     ) -> None:
         self.spec = spec
         self.log = LogBuffer()
+        self.restarts = 0
         self.started_at = time.time()
         self.exited = asyncio.Event()
+        """It has ended for good."""
         self.status: ProcessStatus = "starting"
         self._drivers = drivers
         self._changed = changed
         self._child: Child | None = None
-        self._stopping = False
+        self._stop_asked = asyncio.Event()
+        self._failures = 0
         self._exit_code: int | None = None
         self._reason = Said()
 
@@ -41,7 +48,7 @@ class EngineProcess:
     def life(self) -> Life:
         if self.exited.is_set():
             return "exited"
-        return "stopping" if self._stopping else "alive"
+        return "stopping" if self._stop_asked.is_set() else "alive"
 
     @property
     def driver(self) -> Driver:
@@ -54,6 +61,7 @@ class EngineProcess:
 
     def state(self) -> ProcessState:
         gone = self.exited.is_set()
+        steady = not gone and time.time() - self.started_at > STEADY_SECONDS
         return ProcessState(
             key=self.spec.key,
             launch=self.spec.launch,
@@ -61,50 +69,45 @@ class EngineProcess:
             rank=self.spec.rank,
             status=self.status,
             pid=self.pid,
-            exit_code=self._exit_code,
-            asked=self._stopping,
-            reason=self._reason,
+            exit_code=None if steady else self._exit_code,
+            restarts=self.restarts,
+            asked=self._stop_asked.is_set(),
+            reason=Said() if steady else self._reason,
             started_at=self.started_at,
             log_tail=self.log.tail if gone else [],
         )
 
-    def start(self) -> None:
-        """Fork; a process that cannot even start is an exited one with its reason."""
-        try:
-            self._child = Child.spawn(self.driver.command(self.spec))
-        except (OSError, DriverError) as error:
-            problem = error.said if isinstance(error, DriverError) else system_words(error)
-            self._end(None, said(_("It could not be started: %(problem)s"), problem=problem))
-            return
-        if self.spec.role == "rank":
-            self.status = "running"
-        self._changed()
-
     def mark_ready(self) -> None:
         """The driver found this head answering."""
-        if self.status == "starting":
+        if self.status == "starting" and self._child is not None:
             self.status = "running"
             self._changed()
 
-    async def follow(self) -> None:
-        """Collect its log until it exits, then say why it did."""
-        if self._child is None:
-            return
-        reading = asyncio.create_task(self._read(self._child))
-        try:
-            code = await self._child.wait()
-            self._child.signal_group(signal.SIGKILL)  # Whatever it left behind.
-            await asyncio.wait({reading}, timeout=DRAIN_SECONDS)
-        finally:
-            reading.cancel()
-        self._child.close()
-        self._end(code, exit_reason(code, self._stopping, self.log.last))
+    async def live(self) -> None:
+        """From the first start to the end that is final."""
+        while not self._stop_asked.is_set():
+            began = time.monotonic()
+            try:
+                code = await self._live_once()
+            except DriverError as error:
+                self._note_end(None, _not_started(error.said))
+                break
+            verdict = judge_end(self._failures, code, time.monotonic() - began)
+            self._failures = verdict.failures
+            if verdict.delay is None or self._stop_asked.is_set():
+                break
+            await self._pause(verdict.delay)
+        self.status = "exited"
+        self.exited.set()
+        self._changed()
 
     async def stop(self) -> None:
         """Ask, wait, insist; `exited` is set once it is gone."""
-        if self._child is None or self._stopping:
+        if self._stop_asked.is_set():
             return
-        self._stopping = True
+        self._stop_asked.set()
+        if self._child is None:
+            return
         self._child.signal_group(self.driver.stop_signal)
         try:
             await asyncio.wait_for(self.exited.wait(), self.driver.stop_seconds)
@@ -117,6 +120,43 @@ class EngineProcess:
         if self._child and not self.exited.is_set():
             self._child.kill()
 
+    async def _live_once(self) -> int | None:
+        """Exit code; None when it could not be started. Raises DriverError."""
+        command = self.driver.command(self.spec)
+        self.started_at = time.time()
+        try:
+            child = Child.spawn(command)
+        except OSError as error:
+            self._note_end(None, _not_started(system_words(error)))
+            return None
+        self._child = child
+        self.status = "running" if self.spec.role == "rank" else "starting"
+        self._changed()
+        code = await self._collect(child)
+        self._note_end(code, exit_reason(code, self._stop_asked.is_set(), self.log.last))
+        return code
+
+    async def _collect(self, child: Child) -> int:
+        """Its log until it exits, and its exit code."""
+        reading = asyncio.create_task(self._read(child))
+        try:
+            code = await child.wait()
+            child.signal_group(signal.SIGKILL)  # Whatever it left behind.
+            await asyncio.wait({reading}, timeout=DRAIN_SECONDS)
+        finally:
+            reading.cancel()
+        child.close()
+        return code
+
+    async def _pause(self, seconds: float) -> None:
+        """Until it is due again, or not wanted any more."""
+        self.restarts += 1
+        self._child, self.status = None, "starting"
+        self.log.append(f"({self._reason} Starting it again in {seconds:g} s.)")
+        self._changed()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stop_asked.wait(), seconds)
+
     async def _read(self, child: Child) -> None:
         splitter = LineSplitter()
         async for chunk in child.output():
@@ -127,37 +167,9 @@ class EngineProcess:
         for line in lines:
             self.log.append(line.replace(self.spec.token, "***") if self.spec.token else line)
 
-    def _end(self, code: int | None, reason: Said) -> None:
-        self.status, self._exit_code, self._reason = "exited", code, reason
-        self.exited.set()
-        self._changed()
+    def _note_end(self, code: int | None, reason: Said) -> None:
+        self._exit_code, self._reason = code, reason
 
 
-def exit_reason(code: int, asked: bool, last_line: str) -> Said:
-    """One sentence; the last log line is added where it is likely to be the cause."""
-    if code < 0:
-        return _killed(-code, asked, last_line)
-    if asked:
-        return said(_("Stopped as asked (exit code %(code)s)."), code=code)
-    if code == 0:
-        return said(_("It ended by itself (exit code 0)."))
-    if last_line:
-        return said(_("It exited with code %(code)s: %(words)s"), code=code, words=last_line)
-    return said(_("It exited with code %(code)s."), code=code)
-
-
-def _killed(number: int, asked: bool, last_line: str) -> Said:
-    parts: dict[str, Part] = {"number": number, "name": signal_name(number)}
-    if asked:
-        return Said(_("Stopped as asked: killed by signal %(number)s (%(name)s)."), parts)
-    if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT) or not last_line:
-        return Said(_("It was killed by signal %(number)s (%(name)s)."), parts)
-    parts["words"] = last_line
-    return Said(_("It was killed by signal %(number)s (%(name)s): %(words)s"), parts)
-
-
-def signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return "unknown"
+def _not_started(problem: Said) -> Said:
+    return said(_("It could not be started: %(problem)s"), problem=problem)

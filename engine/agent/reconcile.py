@@ -37,8 +37,9 @@ Action = Start | Stop | Forget
 def reconcile(desired: Sequence[ProcessSpec], seen: Sequence[Seen]) -> list[Action]:
     """What to do now; nothing when the node is as it should be.
 
-    An exited process is never started again: a new try is a new launch with a new key. Nothing
-    starts while something that must go still lives, so that memory, cores and ports are free.
+    One that ended for good is not started again (restart.py decides which did): a new try is a new
+    launch with a new key. Nothing starts while something that must go still lives, so that memory,
+    cores and ports are free.
     """
     wanted = {spec.key: spec for spec in reversed(desired)}
     known = {process.key for process in seen}

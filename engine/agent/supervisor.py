@@ -93,12 +93,11 @@ class Supervisor:
     def _start(self, spec: ProcessSpec, tasks: asyncio.TaskGroup) -> None:
         process = EngineProcess(spec, self._drivers, self._changed)
         self.processes[spec.key] = process
-        process.start()
-        log.info("Started %s as process %s.", spec.key, process.pid)
+        log.info("Starting %s.", spec.key)
         tasks.create_task(self._follow(process))
 
     async def _follow(self, process: EngineProcess) -> None:
-        await process.follow()
+        await process.live()
         log.info("%s: %s", process.spec.key, process.state().reason)
 
     def _changed(self) -> None:

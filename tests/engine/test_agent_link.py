@@ -15,6 +15,7 @@ from engine.agent.link import Backoff, socket_url
 from engine.agent.node import NodeAgent
 from engine.errors import ProtocolError
 from engine.protocol.agent import AgentHello, Heartbeat, LogLines, Observed, Telemetry
+from engine.protocol.launch import GIVEN_UP
 from engine.protocol.stats import EngineStats, RankStats
 from tests.engine.agents import SERVE, ScriptDriver, lives, spec_of, until
 from tests.engine.control_peer import TOKEN, ControlPeer, end
@@ -61,9 +62,9 @@ async def test_it_says_who_it_is_and_starts_what_is_asked(peer: ControlPeer, nod
 
 
 async def test_an_exit_is_reported_with_reason_and_log(peer: ControlPeer, node: Node) -> None:
-    await peer.ask(spec_of("print('loading'); raise SystemExit('no such model')"))
+    await peer.ask(spec_of(f"print('no such model'); raise SystemExit({GIVEN_UP})"))
     state = await peer.sees("l1:rank0", "exited")
-    assert str(state.reason) == "It exited with code 1: no such model"
+    assert str(state.reason) == "It exited with code 76: no such model"
     assert state.log_tail[-1] == "no such model"
 
 
@@ -80,8 +81,10 @@ async def test_engines_outlive_a_lost_link_and_are_reported_again(
     await until(lambda: not lives(victim.pid or 0), "the death, while nobody listens")
     assert lives(survivor.pid)
     await peer.open()
-    gone = await peer.sees("l1:rank1", "exited")
-    assert str(gone.reason) == "It was killed by signal 9 (SIGKILL)."
+    await until(lambda: (peer.process("l1:rank1") or victim).restarts == 1, "it to be back")
+    back = await peer.sees("l1:rank1", "running")
+    assert str(back.reason) == "It was killed by signal 9 (SIGKILL)."
+    assert (back.restarts, back.exit_code) == (1, -9)
     again = await peer.sees("l1:rank0", "running")
     assert again.pid == survivor.pid
     assert isinstance(peer.heard[0], AgentHello)

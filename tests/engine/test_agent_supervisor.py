@@ -1,90 +1,47 @@
 """Real processes: how they start, how they end, and what is said about it."""
 
 import asyncio
-import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
 
 import pytest
 
-from engine.agent.supervisor import Supervisor
-from engine.protocol.agent import ProcessState
-from engine.protocol.launch import ProcessSpec
-from tests.engine.agents import DEAF, SERVE, ScriptDriver, lives, spec_of, until
-
-
-class Bench:
-    """A running supervisor."""
-
-    running: asyncio.Task[None]
-
-    def __init__(self) -> None:
-        self.driver = ScriptDriver()
-        self.changes = 0
-        self.supervisor = Supervisor(self._count, {"script": self.driver})
-
-    def _count(self) -> None:
-        self.changes += 1
-
-    def ask(self, *specs: ProcessSpec) -> None:
-        self.supervisor.set_desired(self.supervisor.generation + 1, specs)
-
-    def state(self, key: str = "l1:rank0") -> ProcessState:
-        return self.supervisor.processes[key].state()
-
-    def log(self, key: str = "l1:rank0") -> list[str]:
-        return self.supervisor.processes[key].log.tail
-
-    async def started(self, spec: ProcessSpec, word: str = "serving") -> int:
-        """Ask for it, wait until it has printed `word`, and give its pid."""
-        self.ask(spec)
-        await until(lambda: spec.key in self.supervisor.processes, "a start")
-        await until(lambda: word in self.log(spec.key), word)
-        pid = self.state(spec.key).pid
-        assert pid is not None
-        return pid
-
-    async def exited(self, key: str = "l1:rank0") -> ProcessState:
-        processes = self.supervisor.processes
-        await until(lambda: key in processes and processes[key].exited.is_set(), "an exit")
-        return self.state(key)
+from engine.protocol.launch import GIVEN_UP
+from tests.engine.agent_bench import Bench, agent_bench
+from tests.engine.agents import DEAF, SERVE, lives, spec_of, until
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    bench = Bench()
-    bench.running = asyncio.create_task(bench.supervisor.run())
-    yield bench
-    bench.running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await bench.running
+    async with agent_bench() as bench:
+        yield bench
 
 
 async def test_a_process_gets_its_spec_on_standard_input(bench: Bench) -> None:
     script = "import json, sys; print(json.loads(sys.stdin.readline())['served_name'], flush=True)"
-    bench.ask(spec_of(script + "; sys.exit(3)"))
+    bench.ask(spec_of(script + f"; sys.exit({GIVEN_UP})"))
     state = await bench.exited()
     assert state.log_tail == ["test"]
-    assert state.exit_code == 3
-    assert str(state.reason) == "It exited with code 3: test"
+    assert state.exit_code == GIVEN_UP
+    assert str(state.reason) == "It exited with code 76: test"
 
 
 async def test_a_killed_process_is_reported_with_its_signal(bench: Bench) -> None:
     pid = await bench.started(spec_of(SERVE))
     assert bench.state().status == "running"
     os.kill(pid, signal.SIGKILL)
-    state = await bench.exited()
+    state = await bench.ended()
     assert (state.exit_code, state.asked) == (-9, False)
     assert str(state.reason) == "It was killed by signal 9 (SIGKILL)."
-    assert bench.supervisor.processes, "it stays in the report while it is asked for"
+    assert state.status != "exited"
     bench.ask()
     await until(lambda: not bench.supervisor.processes, "it to be forgotten")
 
 
 async def test_a_python_error_is_the_reason(bench: Bench) -> None:
     bench.ask(spec_of("raise FileNotFoundError('no model at /models/x.gguf')"))
-    state = await bench.exited()
+    state = await bench.ended()
     assert state.exit_code == 1
     assert str(state.reason).endswith("FileNotFoundError: no model at /models/x.gguf")
 
@@ -125,7 +82,7 @@ async def test_what_a_process_leaves_behind_goes_with_it(bench: Bench) -> None:
     script = (
         "import subprocess, sys\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        "print('child', child.pid, flush=True)\nsys.stdin.readline(); sys.exit(1)"
+        f"print('child', child.pid, flush=True)\nsys.stdin.readline(); sys.exit({GIVEN_UP})"
     )
     bench.ask(spec_of(script))
     state = await bench.exited()
@@ -157,12 +114,16 @@ async def test_secrets_of_the_agent_do_not_reach_engines(
 ) -> None:
     monkeypatch.setenv("TANDEM_NODE_TOKEN", "secret")
     monkeypatch.setenv("DATABASE_URL", "secret")
-    bench.ask(spec_of("import os; print('secret' in os.environ.values(), flush=True)"))
+    bench.ask(
+        spec_of(
+            f"import os; print('secret' in os.environ.values(), flush=True); os._exit({GIVEN_UP})"
+        )
+    )
     assert (await bench.exited()).log_tail == ["False"]
 
 
 async def test_a_flood_of_lines_is_bounded_and_says_so(bench: Bench) -> None:
-    bench.ask(spec_of("for n in range(1000): print('line', n)"))
+    bench.ask(spec_of("for n in range(1000): print('line', n)\n" + f"raise SystemExit({GIVEN_UP})"))
     state = await bench.exited()
     assert state.log_tail == [f"line {n}" for n in range(800, 1000)]
     (batch,) = bench.supervisor.take_logs()

@@ -1,0 +1,104 @@
+"""A process that ended unasked is started again, with pauses that grow, and not for ever."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.agent.restart import FAILURES_UNTIL_EXITED, STEADY_SECONDS, judge_end
+from engine.protocol.launch import EPOCH_OVER, GIVEN_UP
+from tests.engine.agent_bench import Bench, agent_bench
+from tests.engine.agents import spec_of, until
+
+codes = st.none() | st.integers(-15, 255).filter(lambda code: code not in (EPOCH_OVER, GIVEN_UP))
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with agent_bench() as bench:
+        yield bench
+
+
+def test_the_pauses_after_failures_in_a_row() -> None:
+    delays, failures = [], 0
+    for _ in range(FAILURES_UNTIL_EXITED):
+        verdict = judge_end(failures, 1, lived=2.0)
+        failures = verdict.failures
+        delays.append(verdict.delay)
+    assert delays == [0.0, 1.0, 2.0, 4.0, 8.0, None]
+
+
+@given(st.integers(0, 5), codes)
+def test_a_minute_of_life_makes_up_for_every_failure(failures: int, code: int | None) -> None:
+    verdict = judge_end(failures, code, STEADY_SECONDS)
+    assert (verdict.failures, verdict.delay) == (1, 0.0)
+
+
+@given(st.lists(st.tuples(codes, st.floats(0, STEADY_SECONDS * 0.99)), min_size=6))
+def test_no_crash_loop_goes_on_for_ever(ends: list[tuple[int | None, float]]) -> None:
+    failures, tries = 0, 0
+    for code, lived in ends:
+        tries += 1
+        verdict = judge_end(failures, code, lived)
+        failures = verdict.failures
+        if verdict.delay is None:
+            break
+    assert tries == FAILURES_UNTIL_EXITED
+
+
+@given(st.integers(0, 5), st.floats(0.5, 1e6))
+def test_an_epoch_that_is_over_costs_neither_time_nor_credit(failures: int, lived: float) -> None:
+    verdict = judge_end(failures, EPOCH_OVER, lived)
+    assert verdict.delay == 0.0
+    assert verdict.failures == (failures if lived < STEADY_SECONDS else 0)
+
+
+@given(st.integers(0, 5), st.floats(0, 1e6))
+def test_what_another_start_cannot_cure_is_not_started_again(failures: int, lived: float) -> None:
+    assert judge_end(failures, GIVEN_UP, lived).delay is None
+
+
+async def test_a_killed_process_is_back_with_the_same_spec(bench: Bench) -> None:
+    script = "import sys; print(len(sys.stdin.readline()) > 9, flush=True); sys.stdin.read()"
+    first = await bench.started(spec_of(script), "True")
+    os.kill(first, signal.SIGKILL)
+    await until(lambda: bench.state().pid not in (None, first), "another process")
+    state = bench.state()
+    assert (state.status, state.restarts, state.exit_code) == ("running", 1, -9)
+    assert str(state.reason) == "It was killed by signal 9 (SIGKILL)."
+    await until(lambda: bench.log().count("True") == 2, "the spec, once more")
+
+
+@pytest.mark.parametrize("code", [0, 1, EPOCH_OVER])
+async def test_a_process_that_will_be_started_again_is_never_called_exited(
+    bench: Bench, code: int
+) -> None:
+    told: list[str] = []
+    bench.told = lambda: told.extend(state.status for state in bench.supervisor.states())
+    bench.ask(spec_of(f"import sys; sys.stdin.readline(); sys.exit({code})"))
+    await until(lambda: "l1:rank0" in bench.supervisor.processes, "a start")
+    await until(lambda: bench.state().restarts >= 2, "two more starts")
+    assert "exited" not in told
+    assert bench.state().exit_code == code
+
+
+async def test_a_process_that_waits_for_its_next_start_can_be_stopped(bench: Bench) -> None:
+    bench.ask(spec_of("import sys; sys.stdin.readline(); sys.exit(1)"))
+    await until(lambda: "l1:rank0" in bench.supervisor.processes, "a start")
+    await until(lambda: bench.state().restarts >= 2 and bench.state().pid is None, "a pause")
+    bench.ask()
+    await until(lambda: not bench.supervisor.processes, "the end")
+
+
+async def test_a_crash_loop_ends_as_exited_with_the_last_words(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.agent.restart.FAILURES_UNTIL_EXITED", 2)
+    bench.ask(spec_of("import sys; sys.stdin.readline(); sys.exit('no such device')"))
+    state = await bench.exited()
+    assert (state.status, state.restarts) == ("exited", 1)
+    assert str(state.reason) == "It exited with code 1: no such device"
+    assert "no such device" in state.log_tail
