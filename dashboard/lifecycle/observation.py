@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
@@ -11,6 +11,7 @@ from dashboard import outbox
 from dashboard.choices import (
     LIVE_REPLICA_STATUSES,
     DeploymentStatus,
+    EventLevel,
     Fault,
     NodeStatus,
     RankStatus,
@@ -20,7 +21,7 @@ from dashboard.lifecycle import jobs, replicas
 from dashboard.lifecycle.deployments import move, say_why
 from dashboard.lifecycle.failures import Cause, explain_better, fail_replica, locked
 from dashboard.lifecycle.record import record
-from dashboard.lifecycle.reports import Fields, Report, read_head, read_rank
+from dashboard.lifecycle.reports import Fields, Report, read_head, read_rank, why_recovering
 from dashboard.models import Deployment, Node, PortLease, Rank, Replica
 from dashboard.sentences import Sentence
 from engine.protocol.agent import Observed
@@ -63,7 +64,7 @@ def _observe_deployment(
         replica.deployment = deployment
         report = Report.of(node, observed, replica.launch)
         causes = _update_rows(report, replica)
-        _draw_conclusions(deployment, replica, node, causes)
+        _draw_conclusions(deployment, replica, report, causes)
 
 
 def _update_rows(report: Report, replica: Replica) -> list[Cause]:
@@ -73,13 +74,13 @@ def _update_rows(report: Report, replica: Replica) -> list[Cause]:
     for rank in replica.ranks.select_related("node"):
         fields, cause = read_rank(report, replica, rank)
         here = rank.node_id == report.node.pk
-        if here and _gone(report, replica) and report.rank_process(rank) is None:
+        if here and report.rank_process(rank) is None and _gone(report, replica, rank.pid):
             fields, cause = {"status": RankStatus.EXITED}, None
         progressed |= _write(rank, fields)
         causes += [cause] if cause else []
     if replica.head_node_id == report.node.pk:
         fields, cause = read_head(report, replica)
-        if _gone(report, replica) and report.head_process() is None:
+        if report.head_process() is None and _gone(report, replica, replica.head_pid):
             fields, cause = {"head_status": RankStatus.EXITED}, None
         progressed |= _write(replica, fields)
         causes += [cause] if cause else []
@@ -88,9 +89,10 @@ def _update_rows(report: Report, replica: Replica) -> list[Cause]:
     return causes
 
 
-def _gone(report: Report, replica: Replica) -> bool:
+def _gone(report: Report, replica: Replica, pid: int | None) -> bool:
     """An absent process of a launch that should not run has ended, or never began."""
-    return report.current and replica.status not in LIVE_REPLICA_STATUSES
+    over = replica.status not in LIVE_REPLICA_STATUSES
+    return over and (report.current or pid is not None)
 
 
 def _write(row: Rank | Replica, fields: Fields) -> bool:
@@ -104,7 +106,7 @@ def _write(row: Rank | Replica, fields: Fields) -> bool:
 
 
 def _draw_conclusions(
-    deployment: Deployment, replica: Replica, node: Node, causes: list[Cause]
+    deployment: Deployment, replica: Replica, report: Report, causes: list[Cause]
 ) -> None:
     best = max(causes, key=lambda cause: cause.fault.strength, default=None)
     if replica.status in LIVE_REPLICA_STATUSES:
@@ -112,11 +114,11 @@ def _draw_conclusions(
             fail_replica(deployment, replica, best)
         elif replica.status == ReplicaStatus.STARTING and _all_ready(replica):
             _become_ready(deployment, replica)
-        elif replica.status == ReplicaStatus.READY:
-            _mention_offline(deployment, replica)
+        elif replica.head_node_id == report.node.pk:
+            _follow_head(deployment, replica, report)
     elif replica.status == ReplicaStatus.FAILED:
         for cause in causes:
-            if _may_be_the_root(cause, replica, node):
+            if _may_be_the_root(cause, replica, report.node):
                 explain_better(deployment, replica, cause)
     elif replica.status == ReplicaStatus.STOPPING and not replicas.left_behind(replica):
         replicas.conclude(replica)
@@ -147,6 +149,51 @@ def _become_ready(deployment: Deployment, replica: Replica) -> None:
     seconds = round((now - (down or _began(replica))).total_seconds(), 1)
     record(Sentence(template, seconds=seconds), deployment=deployment, replica=replica)
     jobs.hurry(deployment)
+
+
+def _follow_head(deployment: Deployment, replica: Replica, report: Report) -> None:
+    """A launch that answers, or recovers in place, as its head says now."""
+    if replica.status == ReplicaStatus.READY:
+        if report.recovers:
+            _begin_recovering(deployment, replica, report)
+        else:
+            _mention_offline(deployment, replica)
+    elif replica.status == ReplicaStatus.RECOVERING:
+        if report.stats and report.stats.status == "ready" and _all_ready(replica):
+            _end_recovering(deployment, replica, report)
+        elif report.recovers:
+            say_why(deployment, why_recovering(report))
+
+
+def _begin_recovering(deployment: Deployment, replica: Replica, report: Report) -> None:
+    guard = Replica.objects.filter(pk=replica.pk, status=ReplicaStatus.READY)
+    if guard.update(status=ReplicaStatus.RECOVERING, recoveries=F("recoveries") + 1) != 1:
+        return
+    why = why_recovering(report)
+    move(deployment, DeploymentStatus.RECOVERING, reason=why)
+    deployment.down_since = timezone.now()
+    Deployment.objects.filter(pk=deployment.pk).update(down_since=deployment.down_since)
+    waiting = report.stats.running + report.stats.waiting if report.stats else 0
+    sentence = Sentence(_("%(cause)s %(count)s answers wait."), cause=why, count=waiting)
+    record(
+        sentence if waiting else Sentence("%(cause)s", cause=why),
+        level=EventLevel.WARNING,
+        deployment=deployment,
+        replica=replica,
+    )
+
+
+def _end_recovering(deployment: Deployment, replica: Replica, report: Report) -> None:
+    guard = Replica.objects.filter(pk=replica.pk, status=ReplicaStatus.RECOVERING)
+    if guard.update(status=ReplicaStatus.READY) != 1:
+        return
+    now = timezone.now()
+    seconds = report.stats.recovery_seconds if report.stats else None
+    if seconds is None:
+        seconds = (now - (deployment.down_since or now)).total_seconds()
+    move(deployment, DeploymentStatus.READY, reason=Sentence(), down_since=None)
+    sentence = Sentence(_("It goes on after %(seconds)s s."), seconds=round(seconds, 1))
+    record(sentence, deployment=deployment, replica=replica)
 
 
 def _began(replica: Replica) -> datetime:

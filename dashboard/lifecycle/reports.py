@@ -11,17 +11,22 @@ from dashboard.lifecycle.failures import Cause
 from dashboard.models import Node, Rank, Replica
 from dashboard.sentences import Sentence
 from engine.protocol.agent import Observed, ProcessState
+from engine.protocol.launch import EPOCH_OVER
 from engine.protocol.stats import EngineStats, RankStats
 
 PHASES = {
     "starting": RankStatus.STARTING,
     "meeting": RankStatus.STARTING,
     "loading": RankStatus.LOADING,
+    "fitting": RankStatus.LOADING,
     "warming": RankStatus.LOADING,
     "ready": RankStatus.READY,
     "idle": RankStatus.READY,
     "step": RankStatus.READY,
 }
+
+ON_ITS_WAY = frozenset({"starting", "loading", "recovering"})
+"""What a head says while nothing can be drawn."""
 
 FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 """Signals that somebody sent; a process that aborts itself has usually lost its peer."""
@@ -55,6 +60,14 @@ class Report(msgspec.Struct, frozen=True):
 
     def head_process(self) -> ProcessState | None:
         return self.processes.get(f"{self.launch}:head")
+
+    @property
+    def recovers(self) -> bool:
+        """Whether this node's head is being started again, or starts its ranks again."""
+        head = self.head_process()
+        if head is None:
+            return False
+        return head.restarts > 0 if self.stats is None else self.stats.status in ON_ITS_WAY
 
     def rank_stats(self, rank: Rank) -> RankStats | None:
         known = self.stats.ranks if self.stats else []
@@ -95,6 +108,18 @@ def read_head(report: Report, replica: Replica) -> tuple[Fields, Cause | None]:
     return {names[key]: value for key, value in fields.items() if key in names}, cause
 
 
+def why_recovering(report: Report) -> Sentence:
+    """The head's own words, or what became of the head."""
+    stats, head = report.stats, report.head_process()
+    for said in (stats.last_fault, stats.detail) if stats else ():
+        if said:
+            return Sentence.of(said)
+    name = Sentence(_("The head on %(node)s"), node=report.node.name)
+    if head is not None and head.exit_code is not None:
+        return exit_cause(name, head).sentence
+    return Sentence(_("%(process)s is being started again."), process=name)
+
+
 def _head_failed(report: Report) -> Sentence:
     detail = Sentence.of(report.stats.detail) if report.stats else None
     return Sentence(
@@ -117,13 +142,13 @@ def _read_process(
     pid: int | None,
 ) -> tuple[Fields, Cause | None]:
     if state is None:
-        return _read_absence(report, name, pid)
+        return _read_absence(name, pid)
     if state.status == "exited":
         fields: Fields = {"status": RankStatus.EXITED, "exit_code": state.exit_code}
         cause = exit_cause(name, state)
         return fields | {"detail": cause.sentence}, cause
-    if pid is not None and state.pid != pid:
-        return _lost(name)
+    if state.pid != pid:
+        return _restarted(state, name, pid), None
     fields = {"pid": state.pid}
     if status == RankStatus.WAITING:
         fields["status"] = RankStatus.READY if replica.ready_at else RankStatus.STARTING
@@ -131,15 +156,20 @@ def _read_process(
     return fields, None
 
 
-def _read_absence(report: Report, name: Sentence, pid: int | None) -> tuple[Fields, Cause | None]:
-    if pid is not None:
-        return _lost(name)
-    return {}, None
+def _restarted(state: ProcessState, name: Sentence, pid: int | None) -> Fields:
+    """Its agent has started it, or starts it again, for the same launch."""
+    fields: Fields = {"pid": state.pid, "status": RankStatus.STARTING, "detail": Sentence()}
+    if pid is not None and state.exit_code not in (None, EPOCH_OVER):
+        fields["detail"] = exit_cause(name, state).sentence
+    return fields
 
 
-def _lost(name: Sentence) -> tuple[Fields, Cause]:
+def _read_absence(name: Sentence, pid: int | None) -> tuple[Fields, Cause | None]:
+    """Its agent knows nothing of it yet, or no longer: told what should run, it starts it."""
+    if pid is None:
+        return {}, None
     sentence = Sentence(_("%(process)s is gone: its node's agent was restarted."), process=name)
-    return {"status": RankStatus.EXITED, "detail": sentence}, Cause(Fault.LOST, sentence)
+    return {"status": RankStatus.WAITING, "detail": sentence, "pid": None}, None
 
 
 def exit_cause(name: Sentence, state: ProcessState) -> Cause:

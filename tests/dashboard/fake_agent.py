@@ -131,6 +131,15 @@ class FakeAgent:
             log_tail=[words] if words else [],
         )
 
+    def restart(self, ending: str, code: int) -> None:
+        """The process whose key ends so has ended and was started again at once."""
+        key = next(key for key in self.processes if key.endswith(ending))
+        old = self.processes[key]
+        self.next_pid += 1
+        self.processes[key] = msgspec.structs.replace(
+            old, pid=self.next_pid, exit_code=code, restarts=old.restarts + 1
+        )
+
     def engine(
         self, status: HeadStatus, *phases: Phase, progress: float | None = None, detail: str = ""
     ) -> EngineStats:

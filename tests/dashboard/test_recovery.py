@@ -190,16 +190,21 @@ async def test_engines_that_ran_on_are_adopted_when_their_node_returns(worker: W
             assert (await Rank.objects.aget(rank=1)).status == "ready"
 
 
-async def test_an_agent_that_was_restarted_has_lost_its_engines(worker: Worker) -> None:
+async def test_an_agent_that_lost_its_engines_starts_them_again_for_the_same_launch(
+    worker: Worker,
+) -> None:
     async with fleet(worker) as cast:
         await cast.deploy()
+        launch = (await Replica.objects.aget()).launch
         await cast.b.socket.disconnect()
         async with cast.again("node-b") as b:
-            cast.b = b
             reason = "Rank 1 on node-b is gone: its node's agent was restarted."
-            await cast.until(lambda: str(Deployment.objects.get().reason) == reason)
-            assert not b.processes
-            await cast.become_ready()
+            await cast.until(lambda: str(Rank.objects.get(rank=1).detail) == reason)
+            await b.told(launch)
+            b.start_desired()
+            await b.report()
+            await cast.until(lambda: Rank.objects.get(rank=1).status == "starting")
+            assert await Replica.objects.acount() == 1
 
 
 async def test_old_crashes_do_not_count(worker: Worker) -> None:
