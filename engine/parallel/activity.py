@@ -1,8 +1,6 @@
 """What a rank is at this moment, for whoever asks from another thread."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from engine.protocol.steps import Activity, Doing
 
@@ -32,15 +30,6 @@ class ActivityLog:
 
     def at(self, doing: Doing, layer: int | None = None) -> None:
         self._now = (doing, layer, time.monotonic())
-
-    @contextmanager
-    def during(self, doing: Doing) -> Iterator[None]:
-        """At something else in between, in the same layer. What raises is left as what was done
-        last, since that is what went wrong."""
-        before, layer, _since = self._now
-        self.at(doing, layer)
-        yield
-        self.at(before, layer)
 
     def read(self) -> Activity:
         doing, layer, since = self._now

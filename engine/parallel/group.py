@@ -1,6 +1,5 @@
 """Collectives over a group of ranks, and the time they take."""
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -63,7 +62,29 @@ class Alone:
         return x
 
 
-class LinkedGroup:
+class Timed:
+    """What groups with peers have in common: who they are, and what their exchanges take."""
+
+    def __init__(self, rank: int, size: int, activity: ActivityLog | None) -> None:
+        self.rank = rank
+        self.size = size
+        self.seconds = 0.0
+        self._activity = activity or ActivityLog()
+        self._peers = [peer for peer in range(size) if peer != rank]
+
+    @contextmanager
+    def _timed(self, doing: Doing) -> Iterator[None]:
+        log = self._activity
+        before, layer = log.doing, log.layer
+        log.at(doing, layer)
+        began = log.since
+        yield
+        # What raised stays in the log: it is what went wrong.
+        log.at(before, layer)
+        self.seconds += log.since - began
+
+
+class LinkedGroup(Timed):
     """Collectives by direct exchange with every peer.
 
     The groups here are small and their messages a few kilobytes, so one round of direct exchange
@@ -71,12 +92,8 @@ class LinkedGroup:
     """
 
     def __init__(self, links: Links, activity: ActivityLog | None = None) -> None:
-        self.rank = links.rank
-        self.size = links.size
-        self.seconds = 0.0
+        super().__init__(links.rank, links.size, activity)
         self._links = links
-        self._activity = activity or ActivityLog()
-        self._peers = [peer for peer in range(links.size) if peer != links.rank]
 
     def all_reduce(self, x: Tensor) -> Tensor:
         with self._timed("all-reduce"):
@@ -115,10 +132,3 @@ class LinkedGroup:
             else:
                 self._links.exchange(dict.fromkeys(self._peers, x), {})
         return x
-
-    @contextmanager
-    def _timed(self, doing: Doing) -> Iterator[None]:
-        start = time.perf_counter()
-        with self._activity.during(doing):
-            yield
-        self.seconds += time.perf_counter() - start

@@ -1,16 +1,21 @@
 """From a plan to the groups a rank belongs to."""
 
+import logging
 import socket
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
-from engine.config import EngineConfig
+from engine.config import EngineConfig, Transport
 from engine.parallel.activity import ActivityLog
 from engine.parallel.group import Alone, Group, LinkedGroup
-from engine.parallel.links import GlooLinks
+from engine.parallel.links import GlooLinks, Links
+from engine.parallel.sharing import Refusal, share_memory
+from engine.parallel.shm import ShmGroup
 from engine.parallel.tcp import TcpLinks
+
+log = logging.getLogger(__name__)
 
 COLLECTIVE_SECONDS = 120.0
 """The head notices a hung step long before; this only keeps an orphan from waiting forever."""
@@ -50,24 +55,49 @@ def join_store(host: str, port: int, timeout: timedelta) -> TCPStore:
 def build_mesh(config: EngineConfig, rank: int, host: str, token: str, store: Store) -> Mesh:
     """Connect to the peers through `store`; raises when one does not appear in time."""
     plan = config.plan
-    activity = ActivityLog()
     stage, stage_rank = plan.stage(rank), plan.stage_rank(rank)
+    builder = _Builder(config.transport, host, token)
+    tp = builder.group(PrefixStore(f"tp{stage}", store), stage_rank, plan.width)
+    pipeline = builder.group(PrefixStore(f"pp{stage_rank}", store), stage, plan.pp)
+    return Mesh(tp, pipeline, "+".join(builder.carriers) or "none", builder.activity)
 
-    def group(prefix: str, member: int, size: int) -> Group:
+
+class _Builder:
+    """Groups of one rank, and what carries them."""
+
+    def __init__(self, transport: Transport, host: str, token: str) -> None:
+        self._transport = transport
+        self._host = host
+        self._token = token
+        self.activity = ActivityLog()
+        self.carriers: dict[str, None] = {}
+
+    def group(self, store: Store, member: int, size: int) -> Group:
         if size == 1:
             return Alone()
-        scoped = PrefixStore(prefix, store)
-        if config.transport == "gloo":
-            timeout = timedelta(seconds=COLLECTIVE_SECONDS)
-            return LinkedGroup(GlooLinks(scoped, member, size, host, timeout), activity)
-        links = TcpLinks(scoped, member, size, host, token, COLLECTIVE_SECONDS)
-        return LinkedGroup(links, activity)
+        shared = self._shared(PrefixStore("shm", store), member, size)
+        if shared is not None:
+            self.carriers["shm"] = None
+            return shared
+        links = self._links(store, member, size)
+        self.carriers[links.name] = None
+        return LinkedGroup(links, self.activity)
 
-    return Mesh(
-        tp=group(f"tp{stage}", stage_rank, plan.width),
-        pipeline=group(f"pp{stage_rank}", stage, plan.pp),
-        transport=("gloo" if config.transport == "gloo" else "tcp")
-        if plan.world_size > 1
-        else "none",
-        activity=activity,
-    )
+    def _shared(self, store: Store, member: int, size: int) -> Group | None:
+        """None where links are to be used; raises Refusal where nothing else was allowed."""
+        if self._transport not in ("auto", "shm"):
+            return None
+        try:
+            memory = share_memory(store, member, size, self._token, COLLECTIVE_SECONDS)
+        except Refusal as refusal:
+            if self._transport == "shm":
+                raise
+            log.info("%s", refusal)
+            return None
+        return ShmGroup(memory, self.activity)
+
+    def _links(self, store: Store, member: int, size: int) -> Links:
+        if self._transport == "gloo":
+            timeout = timedelta(seconds=COLLECTIVE_SECONDS)
+            return GlooLinks(store, member, size, self._host, timeout)
+        return TcpLinks(store, member, size, self._host, self._token, COLLECTIVE_SECONDS)

@@ -44,7 +44,7 @@ def ended(fleet: RankFleet, rank: int) -> int:
 
 def test_a_pair_reports_its_shares_and_its_progress(pair: RankFleet) -> None:
     assert [ready.kv_heads for ready in pair.ready] == [2, 1]
-    assert {ready.transport for ready in pair.ready} == {"tcp"}
+    assert {ready.transport for ready in pair.ready} == {"shm"}
     assert all(ready.kv_bytes > 0 and ready.weight_bytes > 0 for ready in pair.ready)
     for link in pair.links:
         fractions = [p.fraction for p in link.progress if p.fraction is not None]
