@@ -12,7 +12,7 @@ from engine.config import EngineConfig
 from engine.errors import ConfigError, PlanError
 from engine.model_config import ModelConfig
 from engine.planner import rank_memory
-from engine.shards import split_evenly
+from engine.spans import split_evenly
 
 USABLE = 0.9
 """Part of a node's memory that engines may plan for; the rest is the system's."""

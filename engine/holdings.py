@@ -94,7 +94,7 @@ def _feed_forward(model: ModelConfig, share: RankShare, layer: int) -> Iterator[
     if experts is None or not model.has_experts(layer):
         yield from _gated(model, share.intermediate.size, share, bias=model.mlp_bias)
         return
-    for _expert in range(experts.count):
+    for _expert in range(share.experts.size):
         yield from _gated(model, share.expert_columns.size, share)
     if experts.shared_size:
         yield from _gated(model, share.shared_columns.size, share)

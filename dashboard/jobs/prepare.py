@@ -59,8 +59,8 @@ class CheckPlan:
             shares = rank_shares(job.deployment.model.shape, config.plan)
         except EngineError as error:
             raise StepFailed(sentence_of(error)) from error
-        heads = " + ".join(str(share.kv_heads.size) for share in shares[: config.plan.tp])
-        layers = " + ".join(str(share.layers.size) for share in shares[:: config.plan.tp])
+        heads = " + ".join(str(share.kv_heads.size) for share in shares[: config.plan.width])
+        layers = " + ".join(str(share.layers.size) for share in shares[:: config.plan.width])
         return Done(
             Sentence(
                 _("%(ranks)s ranks; KV heads %(heads)s; layers %(layers)s"),

@@ -12,6 +12,7 @@ import msgspec
 
 from engine.model_config import Experts, LatentAttention, ModelConfig
 from engine.shards import RankShare
+from engine.spans import Span
 
 EMBEDDING = "token_embd.weight"
 FINAL_NORM = "output_norm.weight"
@@ -58,7 +59,7 @@ def rank_tensors(config: ModelConfig, share: RankShare) -> set[str]:
     names = {
         layer_tensor(layer, part)
         for layer in range(share.layers.start, share.layers.stop)
-        for part in layer_shapes(config, layer)
+        for part in layer_shapes(config, layer, share.experts)
     }
     if share.first_stage:
         names.add(EMBEDDING)
@@ -67,8 +68,9 @@ def rank_tensors(config: ModelConfig, share: RankShare) -> set[str]:
     return names
 
 
-def layer_shapes(config: ModelConfig, layer: int) -> dict[str, Shape]:
-    """Parts of one layer, without the `blk.N.` in front."""
+def layer_shapes(config: ModelConfig, layer: int, held: Span | None = None) -> dict[str, Shape]:
+    """Parts of one layer, without the `blk.N.` in front; of its experts only those of `held`, where
+    it is given."""
     hidden = config.hidden_size
     parts: dict[str, Shape] = {"attn_norm.weight": (hidden,), "ffn_norm.weight": (hidden,)}
     if config.post_norms:
@@ -76,7 +78,7 @@ def layer_shapes(config: ModelConfig, layer: int) -> dict[str, Shape]:
         parts["post_ffw_norm.weight"] = (hidden,)
     parts |= _latent_shapes(config, config.latent) if config.latent else _attention_shapes(config)
     if config.experts is not None and config.has_experts(layer):
-        return parts | _expert_shapes(config, config.experts)
+        return parts | _expert_shapes(config, config.experts, held)
     return parts | _mlp_shapes(config)
 
 
@@ -124,14 +126,15 @@ def _mlp_shapes(config: ModelConfig) -> dict[str, Shape]:
     return parts
 
 
-def _expert_shapes(config: ModelConfig, experts: Experts) -> dict[str, Shape]:
+def _expert_shapes(config: ModelConfig, experts: Experts, held: Span | None) -> dict[str, Shape]:
     hidden = config.hidden_size
     parts: dict[str, Shape] = {"ffn_gate_inp.weight": (experts.count, hidden)}
     if experts.correction_bias:
         parts["exp_probs_b.bias"] = (experts.count,)
     if experts.shared_size:
         parts |= _gated("_shexp", hidden, experts.shared_size)
-    for expert in range(experts.count):
+    held = held or Span(0, experts.count)
+    for expert in range(held.start, held.stop):
         parts |= _gated(f".{expert}", hidden, experts.intermediate_size)
     return parts
 

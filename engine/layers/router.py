@@ -40,6 +40,10 @@ class Router:
         self._experts = experts
 
     @property
+    def count(self) -> int:
+        return self._experts.count
+
+    @property
     def nbytes(self) -> int:
         return self._product.nbytes + (0 if self._bias is None else self._bias.nbytes)
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from engine.kernels import Linear
 from engine.layers.softcap import soften
 from engine.parallel import Group
-from engine.shards import Span
+from engine.spans import Span
 
 
 class Embedding:

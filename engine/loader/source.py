@@ -17,7 +17,7 @@ from engine.checkpoint import Checkpoint, Piece, Stored, TensorInfo
 from engine.errors import CheckpointError, system_words
 from engine.errors import gettext_noop as _
 from engine.loader.dequantize import dequantize
-from engine.shards import Span
+from engine.spans import Span
 
 CHUNK_BYTES = 1 << 20
 ROW_UNIT = 64

@@ -7,7 +7,7 @@ from engine.checkpoint.tensors import layer_tensor
 from engine.kernels import Linear
 from engine.layers import Attend, Attention, RMSNorm
 from engine.models.blueprint import Blueprint
-from engine.shards import Span
+from engine.spans import Span
 
 
 def build_attention(blueprint: Blueprint, layer: int) -> Attention:

@@ -25,6 +25,7 @@ def build_decoder(blueprint: Blueprint, config: EngineConfig) -> Decoder:
     rotary = Rotary(model.rope, limit)
     return Decoder(
         layers=layers,
+        first_layer=share.layers.start,
         rotary=rotary,
         local_rotary=Rotary(model.local_rope, limit) if model.local_rope else rotary,
         cache=blueprint.cache,

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.layers import Embedding, KVCache, OutputHead, Reach, RMSNorm, Rotary, StepInputs
+from engine.layers.experts import MixtureOfExperts
 from engine.parallel import Mesh
 
 Angles = tuple[Tensor, Tensor]
@@ -48,6 +49,8 @@ class Decoder:
     """`embedding` is there on the first stage, `norm` and `head` on the last."""
 
     layers: list[DecoderLayer]
+    first_layer: int
+    """What the model calls the first of them."""
     rotary: Rotary
     local_rotary: Rotary
     """Of the sliding layers; the same one where they do not differ."""
@@ -83,8 +86,11 @@ class Decoder:
         angles = local = self.rotary.angles(inputs.positions)
         if self.local_rotary is not self.rotary:
             local = self.local_rotary.angles(inputs.positions)
-        for layer in self.layers:
+        activity = self.mesh.activity
+        for number, layer in enumerate(self.layers, self.first_layer):
+            activity.at("compute", number)
             x = layer(x, inputs, local if layer.sliding else angles)
+        activity.at("compute")
         if self.norm is not None:
             return x
         self.mesh.pipeline.send(x, self.mesh.pipeline.rank + 1)
@@ -99,6 +105,14 @@ class Decoder:
         if self.norm is None or self.head is None:
             return None
         return self.head(self.norm(hidden[places]))
+
+    def expert_tokens(self) -> tuple[int, ...]:
+        """By expert: tokens that chose it so far, over these layers; empty where none has experts.
+
+        Every rank of a stage counts all of them, its own and the others'.
+        """
+        counts = [part.mlp.tokens for part in self.layers if isinstance(part.mlp, MixtureOfExperts)]
+        return tuple(torch.stack(counts).sum(dim=0).tolist()) if counts else ()
 
     def _enter(self, inputs: StepInputs) -> Tensor:
         if self.embedding is not None:

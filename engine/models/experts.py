@@ -7,25 +7,25 @@ from engine.models.blueprint import Blueprint
 from engine.models.decoder import FeedForward
 from engine.models.feed_forward import gated_mlp
 from engine.parallel import Alone
-from engine.shards import Span
+from engine.spans import Span
 
 
 def build_experts(blueprint: Blueprint, layer: int) -> FeedForward:
-    """This rank's columns of every expert of one layer, and the whole router."""
+    """This rank's experts of one layer, or its columns of them, and the whole router."""
     experts = blueprint.model.experts
     if experts is None:
         raise ValueError(f"Layer {layer} has no experts.")
-    columns, apart = blueprint.share.expert_columns, Alone()
+    share, apart = blueprint.share, Alone()
+    held = share.experts
     parts = [
-        gated_mlp(blueprint, layer, columns, suffix=f".{expert}", group=apart)
-        for expert in range(experts.count)
+        gated_mlp(blueprint, layer, share.expert_columns, suffix=f".{expert}", group=apart)
+        for expert in range(held.start, held.stop)
     ]
     shared = None
     if experts.shared_size:
-        columns = blueprint.share.shared_columns
-        shared = gated_mlp(blueprint, layer, columns, suffix="_shexp", group=apart)
+        shared = gated_mlp(blueprint, layer, share.shared_columns, suffix="_shexp", group=apart)
     router = _router(blueprint, layer, experts)
-    return MixtureOfExperts(router, parts, shared, blueprint.mesh.tp)
+    return MixtureOfExperts(router, parts, held, shared, blueprint.mesh.tp)
 
 
 def _router(blueprint: Blueprint, layer: int, experts: Experts) -> Router:

@@ -5,7 +5,7 @@ import torch
 from engine.layers import GatedMLP
 from engine.models.blueprint import Blueprint
 from engine.parallel import Group
-from engine.shards import Span
+from engine.spans import Span
 
 
 def build_mlp(blueprint: Blueprint, layer: int) -> GatedMLP:

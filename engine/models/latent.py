@@ -11,7 +11,7 @@ from engine.layers.latent import AbsorbedHeads, LatentAttention, LowRankQuery
 from engine.model_config import LatentAttention as Shape
 from engine.models.blueprint import Blueprint
 from engine.models.decoder import AttentionPart
-from engine.shards import Span
+from engine.spans import Span
 
 _NORM_EPS = 1e-6
 """Of the norms inside: fixed in the reference code, whatever the model's other norms use."""

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from engine.kernels import Fp32Linear, Linear, LinearFactory, SplitLinear
 from engine.loader import WeightSource
-from engine.shards import Span
+from engine.spans import Span
 
 MOST_BYTES = 112 * 2**20
 """float32 weights packed at once. Packing takes a few times as much for a while, and loading may

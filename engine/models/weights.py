@@ -9,7 +9,7 @@ from engine.kernels import Linear, LinearFactory
 from engine.layers import RMSNorm
 from engine.loader import WeightSource
 from engine.models.packing import pack_stack, pack_table
-from engine.shards import Span
+from engine.spans import Span
 
 
 class RankWeights:

@@ -74,7 +74,7 @@ def test_with_every_node_away_it_waits_then_fails_and_says_so(worker: Worker) ->
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"tp": 4}, "use tp=3 or less"), ({"pp": 31}, "use pp=30 or less")],
+    [({"tp": 10}, "make tp × ep 9 or less"), ({"pp": 31}, "use pp=30 or less")],
 )
 def test_a_plan_that_cannot_split_the_model_fails_with_the_remedy(
     worker: Worker, settings: dict[str, Any], words: str

@@ -105,9 +105,9 @@ def test_without_a_usable_node_it_says_which_kind_of_without(
         place(SMOLLM2, config(), nodes)
 
 
-def test_more_ranks_than_kv_heads_are_refused_with_the_remedy() -> None:
-    with pytest.raises(PlacementError, match="use tp=3 or less"):
-        place(SMOLLM2, config(tp=4), [box(1)])
+def test_more_ranks_than_query_heads_are_refused_with_the_remedy() -> None:
+    with pytest.raises(PlacementError, match="make tp × ep 9 or less"):
+        place(SMOLLM2, config(tp=10), [box(1)])
 
 
 nodes_strategy = st.lists(

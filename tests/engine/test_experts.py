@@ -13,6 +13,7 @@ from engine.layers.experts import MixtureOfExperts
 from engine.layers.router import Router
 from engine.model_config import Experts
 from engine.parallel import Alone
+from engine.spans import Span
 
 HIDDEN, INNER, COUNT = 64, 32, 6
 EXPERTS = Experts(count=COUNT, per_token=2, intermediate_size=INNER)
@@ -34,7 +35,8 @@ class World:
     def layer(self, linear: LinearFactory = Fp32Linear) -> MixtureOfExperts:
         parts = [self.mlp(index, linear) for index in range(COUNT)]
         router = Router(self.router, None, EXPERTS)
-        return MixtureOfExperts(router, parts, self.mlp(COUNT, linear), Alone())
+        shared = self.mlp(COUNT, linear)
+        return MixtureOfExperts(router, parts, Span(0, COUNT), shared, Alone())
 
     def expected(self, token: Tensor) -> Tensor:
         """The formula, for one token."""

@@ -9,7 +9,7 @@ import torch
 from engine.checkpoint import Stack, open_checkpoint
 from engine.errors import CheckpointError
 from engine.loader import WeightSource
-from engine.shards import Span
+from engine.spans import Span
 from tests.engine.gguf_models import write_gguf
 from tests.engine.hf_models import write_hf_model
 

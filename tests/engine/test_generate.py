@@ -51,7 +51,7 @@ def test_ctrl_c_leaves_no_process() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--plan", "tp=4"], "use tp=3 or less"),
+        (["--plan", "tp=10"], "make tp × ep 9 or less"),
         (["--plan", "tp"], "write it as tp=2,pp=1"),
         (["--model", "/nowhere.gguf"], "Cannot open /nowhere.gguf"),
         (["--model", "/etc/passwd"], "not a GGUF file"),

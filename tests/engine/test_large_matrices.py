@@ -11,7 +11,7 @@ from engine.kernels import SplitLinear, choose_linear
 from engine.loader import WeightSource
 from engine.models import packing
 from engine.models.packing import pack_stack
-from engine.shards import Span
+from engine.spans import Span
 from tests.engine.raw_model import Kind, write_raw_model
 
 GATE, UP, DOWN = (f"blk.0.ffn_{part}.weight" for part in ("gate", "up", "down"))

@@ -92,7 +92,7 @@ import resource, sys, torch
 torch.set_num_threads(1)
 from engine.checkpoint import open_checkpoint
 from engine.loader import WeightSource
-from engine.shards import Span
+from engine.spans import Span
 checkpoint = open_checkpoint(sys.argv[1])
 name = "token_embd.weight"
 with WeightSource(checkpoint, {name}, lambda fraction, detail: None) as source:

@@ -53,11 +53,11 @@ class Zeros(Checkpoint):
 @st.composite
 def experts(draw: st.DrawFn, layers: int) -> Experts:
     return Experts(
-        count=4,
+        count=5,
         per_token=2,
         intermediate_size=draw(st.sampled_from([64, 96])),
         correction_bias=draw(st.booleans()),
-        shared_size=draw(st.sampled_from([0, 64])),
+        shared_size=draw(st.sampled_from([0, 128])),
         dense_layers=tuple(range(draw(st.integers(0, layers)))),
     )
 
@@ -75,8 +75,8 @@ def models(draw: st.DrawFn) -> ModelConfig:
             value_dim=st.sampled_from([8, 12]),
         )
     )
-    kv_heads = draw(st.integers(2, 4))
-    heads = kv_heads if latent else kv_heads * draw(st.integers(1, 3))
+    kv_heads = draw(st.integers(1, 4))
+    heads = kv_heads if latent else kv_heads * draw(st.integers(1, 4))
     flags: dict[str, Any] = {"tie_embeddings": draw(st.booleans()), "mlp_bias": draw(st.booleans())}
     if latent is None:
         names = ("qk_norm", "qkv_bias", "output_bias", "post_norms")
@@ -85,7 +85,7 @@ def models(draw: st.DrawFn) -> ModelConfig:
     return ModelConfig(
         architecture="any",
         hidden_size=32,
-        intermediate_size=draw(st.sampled_from([64, 80])),
+        intermediate_size=draw(st.sampled_from([128, 112])),
         num_layers=layers,
         num_heads=heads,
         num_kv_heads=kv_heads,
@@ -100,12 +100,23 @@ def models(draw: st.DrawFn) -> ModelConfig:
     )
 
 
+@st.composite
+def plans(draw: st.DrawFn) -> ParallelPlan:
+    """Where there are more ranks than KV heads too, and of ranks that are not alike."""
+    degrees = draw(st.sampled_from([(1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (1, 3)]))
+    tp, ep = degrees
+    pp = draw(st.integers(1, 2))
+    ranks = tp * pp * ep
+    weights = draw(st.none() | st.lists(st.integers(1, 9), min_size=ranks, max_size=ranks))
+    return ParallelPlan(tp=tp, pp=pp, ep=ep, weights=tuple(weights or ()))
+
+
 @settings(max_examples=40, deadline=None)
-@given(models(), st.integers(1, 3), st.integers(1, 2), st.sampled_from(DTYPES))
+@given(models(), plans(), st.sampled_from(DTYPES))
 def test_a_rank_builds_what_planning_says(
-    model: ModelConfig, tp: int, pp: int, dtype: Dtype
+    model: ModelConfig, plan: ParallelPlan, dtype: Dtype
 ) -> None:
-    config = EngineConfig(plan=ParallelPlan(tp=tp, pp=pp), kv_cache_tokens=32, dtype=dtype)
+    config = EngineConfig(plan=plan, kv_cache_tokens=32, dtype=dtype)
     try:
         shares = rank_shares(model, config.plan)
     except PlanError:

@@ -43,5 +43,5 @@ def test_every_stage_holds_its_layers_only(model: ModelConfig) -> None:
 
 @pytest.mark.hazard("tp-beyond-heads")
 def test_a_plan_the_model_cannot_take_is_refused(model: ModelConfig) -> None:
-    with pytest.raises(PlanError, match="KV heads"):
-        rank_memory(model, EngineConfig(plan=ParallelPlan(tp=4)), 0)
+    with pytest.raises(PlanError, match="9 query heads"):
+        rank_memory(model, EngineConfig(plan=ParallelPlan(tp=10)), 0)

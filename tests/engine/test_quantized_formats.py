@@ -11,7 +11,7 @@ from engine.checkpoint import open_checkpoint
 from engine.checkpoint.blocks import FORMATS
 from engine.loader import WeightSource
 from engine.loader.dequantize import dequantize
-from engine.shards import Span
+from engine.spans import Span
 from tests.engine.raw_model import Kind, random_blocks, write_raw_model
 
 READABLE = [Kind(number) for number in FORMATS]
