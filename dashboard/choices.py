@@ -42,6 +42,8 @@ class ReplicaStatus(models.TextChoices):
     STARTING = "starting", _("Starting")
     READY = "ready", _("Ready")
     RECOVERING = "recovering", _("Recovering")
+    DRAINING = "draining", _("Finishing its answers")
+    """It is given no new requests and ends once those it has are answered."""
     STOPPING = "stopping", _("Stopping")
     STOPPED = "stopped", _("Stopped")
     FAILED = "failed", _("Failed")
@@ -83,6 +85,7 @@ class JobKind(models.TextChoices):
     DEPLOY = "deploy", _("Deploy")
     STOP = "stop", _("Stop")
     RESTART = "restart", _("Restart")
+    DRAIN = "drain", _("Stand down")
 
 
 class JobStatus(models.TextChoices):
@@ -121,7 +124,12 @@ class MessageStatus(models.TextChoices):
 
 
 LIVE_REPLICA_STATUSES = frozenset(
-    {ReplicaStatus.STARTING, ReplicaStatus.READY, ReplicaStatus.RECOVERING}
+    {
+        ReplicaStatus.STARTING,
+        ReplicaStatus.READY,
+        ReplicaStatus.RECOVERING,
+        ReplicaStatus.DRAINING,
+    }
 )
 ANSWERING_REPLICA_STATUSES = frozenset({ReplicaStatus.READY, ReplicaStatus.RECOVERING})
 """A recovering one takes requests and keeps them until its ranks are back."""
@@ -131,53 +139,32 @@ ANSWERING_STATUSES = frozenset(
 ACTIVE_JOB_STATUSES = frozenset({JobStatus.QUEUED, JobStatus.RUNNING})
 TERMINAL_JOB_STATUSES = frozenset({JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED})
 
+_UP_AND_DOWN = frozenset(
+    {
+        DeploymentStatus.READY,
+        DeploymentStatus.RECOVERING,
+        DeploymentStatus.DEGRADED,
+        DeploymentStatus.RESTARTING,
+        DeploymentStatus.FAILED,
+        DeploymentStatus.STOPPING,
+    }
+)
+"""What one that should run may become as its replicas come and go."""
+
 DEPLOYMENT_TRANSITIONS: dict[DeploymentStatus, frozenset[DeploymentStatus]] = {
     DeploymentStatus.STOPPED: frozenset({DeploymentStatus.STARTING}),
-    DeploymentStatus.STARTING: frozenset(
-        {
-            DeploymentStatus.READY,
-            DeploymentStatus.FAILED,
-            DeploymentStatus.STOPPING,
-            DeploymentStatus.RESTARTING,
-        }
-    ),
-    DeploymentStatus.READY: frozenset(
-        {
-            DeploymentStatus.RECOVERING,
-            DeploymentStatus.DEGRADED,
-            DeploymentStatus.RESTARTING,
-            DeploymentStatus.STOPPING,
-            DeploymentStatus.FAILED,
-        }
-    ),
-    DeploymentStatus.RECOVERING: frozenset(
-        {
-            DeploymentStatus.READY,
-            DeploymentStatus.DEGRADED,
-            DeploymentStatus.RESTARTING,
-            DeploymentStatus.STOPPING,
-            DeploymentStatus.FAILED,
-        }
-    ),
-    DeploymentStatus.DEGRADED: frozenset(
-        {
-            DeploymentStatus.READY,
-            DeploymentStatus.RECOVERING,
-            DeploymentStatus.RESTARTING,
-            DeploymentStatus.STOPPING,
-            DeploymentStatus.FAILED,
-        }
-    ),
-    DeploymentStatus.RESTARTING: frozenset(
-        {
-            DeploymentStatus.READY,
-            DeploymentStatus.FAILED,
-            DeploymentStatus.STOPPING,
-            DeploymentStatus.RESTARTING,
-        }
-    ),
+    DeploymentStatus.STARTING: _UP_AND_DOWN,
+    DeploymentStatus.READY: _UP_AND_DOWN - {DeploymentStatus.READY},
+    DeploymentStatus.RECOVERING: _UP_AND_DOWN - {DeploymentStatus.RECOVERING},
+    DeploymentStatus.DEGRADED: _UP_AND_DOWN - {DeploymentStatus.DEGRADED},
+    DeploymentStatus.RESTARTING: _UP_AND_DOWN,
     DeploymentStatus.STOPPING: frozenset({DeploymentStatus.STOPPED, DeploymentStatus.FAILED}),
     DeploymentStatus.FAILED: frozenset(
-        {DeploymentStatus.STARTING, DeploymentStatus.RESTARTING, DeploymentStatus.STOPPING}
+        {
+            DeploymentStatus.STARTING,
+            DeploymentStatus.DEGRADED,
+            DeploymentStatus.RESTARTING,
+            DeploymentStatus.STOPPING,
+        }
     ),
 }

@@ -7,6 +7,7 @@ from dashboard.models.deployments import Deployment, Fallback
 from dashboard.models.fleet import Node
 from dashboard.models.history import Event, Job, JobStep, LogLine
 from dashboard.models.replicas import PortLease, Rank, Replica
+from dashboard.models.slots import Slot
 
 __all__ = [
     "ApiKey",
@@ -23,4 +24,5 @@ __all__ = [
     "PortLease",
     "Rank",
     "Replica",
+    "Slot",
 ]

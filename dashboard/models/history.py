@@ -8,6 +8,7 @@ from dashboard.choices import EventLevel, JobKind, JobStatus, StepStatus
 from dashboard.models.deployments import Deployment
 from dashboard.models.fleet import Node
 from dashboard.models.replicas import Replica
+from dashboard.models.slots import Slot
 from dashboard.sentences import Sentence, SentenceField
 
 
@@ -54,6 +55,10 @@ class Job(models.Model):
     deployment = models.ForeignKey(
         Deployment, models.CASCADE, verbose_name=_("deployment"), related_name="jobs"
     )
+    slot = models.ForeignKey(
+        Slot, models.CASCADE, verbose_name=_("slot"), null=True, blank=True, related_name="jobs"
+    )
+    """What it works on; empty for the whole deployment."""
     generation = models.PositiveBigIntegerField()
     """The deployment's generation this job serves; a newer one cancels it."""
     status = models.CharField(

@@ -54,6 +54,9 @@ class Replica(models.Model):
     ready_at = models.DateTimeField(_("ready since"), null=True)
     recoveries = models.PositiveIntegerField(_("recoveries"), default=0)
     """Times its ranks were started anew under it."""
+    recovering_since = models.DateTimeField(null=True)
+    gated = models.BooleanField(default=False)
+    """It takes over from a fallback that answers, so its job sees it answer first."""
     ended_at = models.DateTimeField(_("ended"), null=True)
     """When it failed or was stopped; its last processes may end a little later."""
 
@@ -64,7 +67,9 @@ class Replica(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["deployment", "role", "index"],
-                condition=models.Q(status__in=["starting", "ready", "recovering", "stopping"]),
+                condition=models.Q(
+                    status__in=["starting", "ready", "recovering", "draining", "stopping"]
+                ),
                 name="one_live_launch_per_replica",
             )
         ]
@@ -103,6 +108,8 @@ class Rank(models.Model):
     kv_bytes = models.BigIntegerField(null=True)
     kernel = models.CharField(_("kernel"), max_length=80, blank=True)
     transport = models.CharField(_("transport"), max_length=40, blank=True)
+    planned_bytes = models.BigIntegerField(null=True)
+    """Memory that its placement counted on."""
 
     class Meta:
         ordering = ["rank"]

@@ -50,9 +50,10 @@ class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     rank: int | None
     status: ProcessStatus
+    """`starting` also while it waits to be started again; `exited` means that it stays so."""
     pid: int | None = None
     exit_code: int | None = None
-    """Negative: killed by that signal."""
+    """Of its last end, negative: killed by that signal. None before the first."""
     restarts: int = 0
     """Times the agent started it again since it was first wanted."""
     asked: bool = False
