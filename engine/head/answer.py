@@ -13,6 +13,9 @@ from engine.text.detokenizer import Detokenizer
 from engine.text.stops import StopMatcher
 from engine.text.tokenizer import TextTokenizer
 
+BEAT_SECONDS = 2.0
+"""Between two signs of life in a pause."""
+
 
 class Token(msgspec.Struct, frozen=True):
     """One token whose text was sent: where that text begins and ends in the answer, in
@@ -126,12 +129,13 @@ class Generation:
         self._news.set()
 
     async def __aiter__(self) -> AsyncIterator[Delta | Notice]:
-        """Notices from before the reader came are not repeated to it."""
+        """Notices from before the reader came are not repeated to it; that it is paused is, every
+        few seconds."""
         missed, at, open_ = len(self._told), 0, len(self.requests)
         while open_:
             if at == len(self._told):
-                self._news.clear()
-                await self._news.wait()
+                if not await self._has_more():
+                    yield Notice("paused")
                 continue
             news = self._told[at]
             at += 1
@@ -140,6 +144,25 @@ class Generation:
             elif at <= missed:
                 continue
             yield news
+
+    async def _has_more(self) -> bool:
+        """Wait for news; False when there was none for a while in a pause."""
+        self._news.clear()
+        try:
+            async with asyncio.timeout(BEAT_SECONDS if self.paused else None):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    @property
+    def ended(self) -> bool:
+        return all(request.finish is not None for request in self.requests)
+
+    @property
+    def told(self) -> list[Delta]:
+        """All deltas so far."""
+        return [news for news in self._told if isinstance(news, Delta)]
 
     @property
     def prompt_tokens(self) -> int:

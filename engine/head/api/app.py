@@ -1,11 +1,9 @@
 """The head's HTTP: OpenAI's API, health, metrics and statistics."""
 
-import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Sequence
 from functools import partial
-from typing import ParamSpec, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -16,27 +14,27 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engine.errors import EngineError, RankError, RequestError
-from engine.head.answer import Delta, Generation, Notice
+from engine.errors import EngineError, RequestError
+from engine.head.answer import Notice
+from engine.head.api.exchange import Exchange, Telling, fault
+from engine.head.api.marks import read_counts
 from engine.head.api.metrics import render_metrics
-from engine.head.api.preparing import Prepared, Preparer
-from engine.head.api.replies import DONE, Json, Reply, error_body, event
-from engine.head.api.requests import Asked, read_chat, read_completion
+from engine.head.api.opening import CHAT, COMPLETIONS, Opener
+from engine.head.api.replies import Json, error_body
+from engine.head.api.resuming import read_resumption
 from engine.head.api.streaming import ClientGone, EventStream, until_disconnect
+from engine.head.api.streams import GRACE_SECONDS, Streams, unknown_stream
 from engine.head.engine import HeadEngine
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 CLIENT_CLOSED = 499
 """What nginx logs for a client that did not wait; nobody reads it."""
 MAX_BODY = 16 * 1024 * 1024
-LONG_BODY = 20_000
-"""Bytes from which reading and tokenizing a request leave the event loop."""
+MAX_RESUMPTION = 4 * MAX_BODY
+"""The request again, and all that was answered."""
 
 
-def build_app(engine: HeadEngine) -> Starlette:
-    api = Api(engine)
+def build_app(engine: HeadEngine, grace_seconds: float = GRACE_SECONDS) -> Starlette:
+    api = Api(engine, grace_seconds)
     return Starlette(
         routes=[
             Route("/health", api.health),
@@ -44,8 +42,11 @@ def build_app(engine: HeadEngine) -> Starlette:
             Route("/metrics", api.metrics),
             Route("/v1/models", api.models),
             Route("/v1/models/{model:path}", api.model),
-            Route("/v1/chat/completions", api.chat, methods=["POST"]),
-            Route("/v1/completions", api.completions, methods=["POST"]),
+            Route(CHAT, api.ask, methods=["POST"]),
+            Route(COMPLETIONS, api.ask, methods=["POST"]),
+            Route("/resume", api.resume, methods=["POST"]),
+            Route("/streams/{stream}", api.attach, methods=["GET"]),
+            Route("/streams/{stream}", api.drop, methods=["DELETE"]),
         ],
         middleware=[Middleware(BearerOnly, token=engine.spec.token)],
         exception_handlers={
@@ -82,9 +83,10 @@ class BearerOnly:
 
 
 class Api:
-    def __init__(self, engine: HeadEngine) -> None:
+    def __init__(self, engine: HeadEngine, grace_seconds: float) -> None:
         self._engine = engine
-        self._preparer = Preparer(engine.tokenizer, engine.chat)
+        self._opener = Opener(engine)
+        self._streams = Streams(engine.abort, grace_seconds)
         self._started = int(time.time())
 
     async def health(self, request: Request) -> Response:
@@ -107,30 +109,63 @@ class Api:
         return reply({"object": "list", "data": [self._card()]})
 
     async def model(self, request: Request) -> Response:
-        self._check_model(request.path_params["model"])
+        self._opener.check_model(request.path_params["model"])
         return reply(self._card())
 
-    async def chat(self, request: Request) -> Response:
-        body = await read_body(request)
-        asked = await _offload(len(body) >= LONG_BODY, read_chat, body)
-        self._check_model(asked.model)
-        slow = len(body) >= LONG_BODY or asked.form is not None or bool(asked.tools.functions)
-        prepared = await _offload(slow, self._preparer.chat, asked)
-        self._check_length("messages", prepared)
-        generation = self._engine.submit(prepared.prompts, prepared.wanted)
-        shape = self._preparer.chat_reply(asked, prepared, generation)
-        return await self._answer(request, asked, generation, shape)
+    async def ask(self, request: Request) -> Response:
+        """Both of OpenAI's endpoints."""
+        payload = await read_body(request)
+        exchange = await self._opener.open(request.url.path, payload)
+        if (stream := _stream_of(request)) is not None:
+            self._streams.keep(stream, exchange)
+            return self._tell(stream, exchange)
+        generation = exchange.generation
+        if exchange.asked.stream:
+            events = Telling(exchange, None).chunks()
+            return EventStream(events, closed=partial(self._engine.abort, generation))
+        try:
+            return await until_disconnect(request.receive, _whole(exchange))
+        except ClientGone:
+            return Response(status_code=CLIENT_CLOSED)
+        finally:
+            self._engine.abort(generation)
 
-    async def completions(self, request: Request) -> Response:
-        body = await read_body(request)
-        asked = await _offload(len(body) >= LONG_BODY, read_completion, body)
-        self._check_model(asked.model)
-        slow = len(body) >= LONG_BODY or asked.form is not None
-        prepared = await _offload(slow, self._preparer.completion, asked)
-        self._check_length("prompt", prepared)
-        generation = self._engine.submit(prepared.prompts, prepared.wanted)
-        shape = self._preparer.completion_reply(asked, generation)
-        return await self._answer(request, asked, generation, shape)
+    async def resume(self, request: Request) -> Response:
+        """An answer that began at another head; or here, on a connection that is no more."""
+        stream = _stream_of(request)
+        if stream is None:
+            raise RequestError("Only a gateway resumes; X-Tandem-Journal and X-Request-Id lack.")
+        resumed = read_resumption(await read_body(request, MAX_RESUMPTION))
+        exchange = self._streams.find(stream)
+        if exchange is None or exchange.origin != resumed.origin or self._opener.over():
+            exchange = await self._opener.reopen(resumed)
+            self._streams.keep(stream, exchange)
+        return self._tell(stream, exchange, resumed.sent)
+
+    async def attach(self, request: Request) -> Response:
+        """A stream again, whose reader is gone: all of it, or what comes behind `sent`."""
+        stream = request.path_params["stream"]
+        exchange = self._streams.find(stream)
+        if exchange is None:
+            raise unknown_stream()
+        try:
+            sent = read_counts(request.query_params.get("sent", ""))
+        except ValueError as error:
+            raise RequestError("sent takes counts with commas between them.") from error
+        return self._tell(stream, exchange, sent, again=True)
+
+    async def drop(self, request: Request) -> Response:
+        if not self._streams.drop(request.path_params["stream"]):
+            raise unknown_stream()
+        return Response(status_code=204)
+
+    def _tell(
+        self, stream: str, exchange: Exchange, sent: Sequence[int] = (), *, again: bool = False
+    ) -> Response:
+        """`again`: to somebody who does not know what was asked."""
+        telling = Telling(exchange, exchange.marks(again=again), sent)
+        events = telling.chunks() if exchange.asked.stream else telling.whole()
+        return EventStream(events, closed=self._streams.enter(stream))
 
     def _card(self) -> Json:
         return {
@@ -141,93 +176,32 @@ class Api:
             "max_model_len": self._engine.capacity,
         }
 
-    def _check_model(self, model: str) -> None:
-        served = self._engine.spec.served_name
-        if model != served:
-            raise RequestError(
-                f"The model {model!r} does not exist here; this engine serves {served!r}.",
-                param="model",
-                code="model_not_found",
-                status=404,
-            )
 
-    async def _answer(
-        self, request: Request, asked: Asked, generation: Generation, shape: Reply
-    ) -> Response:
-        if asked.stream:
-            events = _events(asked, generation, shape)
-            return EventStream(events, closed=partial(self._engine.abort, generation))
-        try:
-            return await until_disconnect(request.receive, _whole(generation, shape))
-        except ClientGone:
-            return Response(status_code=CLIENT_CLOSED)
-        finally:
-            self._engine.abort(generation)
-
-    def _check_length(self, field: str, prepared: Prepared) -> None:
-        """Too long a prompt is one error, too long an answer another; both name the field."""
-        limit = self._engine.capacity
-        least = prepared.wanted.max_tokens or 1
-        for prompt in prepared.prompts:
-            if not prompt:
-                raise RequestError("The prompt is empty.", param=field)
-            if len(prompt) + least > limit:
-                raise RequestError(
-                    f"This model's maximum context length is {limit} tokens. The prompt has "
-                    f"{len(prompt)} and at least {least} more were asked for.",
-                    param=field if len(prompt) >= limit else "max_tokens",
-                    code="context_length_exceeded",
-                )
-
-
-def _fault(delta: Delta) -> EngineError:
-    """Why an answer failed, and whose fault it is."""
-    if delta.refused:
-        return RequestError(delta.error, code="impossible_form")
-    return RankError(delta.error)
-
-
-async def _whole(generation: Generation, shape: Reply) -> Response:
-    async for delta in generation:
-        if isinstance(delta, Notice):
+async def _whole(exchange: Exchange) -> Response:
+    shape = exchange.shape()
+    async for news in exchange.generation:
+        if isinstance(news, Notice):
             continue
-        if delta.finish == "error":
-            raise _fault(delta)
-        shape.add(delta)
+        if news.finish == "error":
+            raise fault(news)
+        shape.add(news)
     return reply(shape.whole())
 
 
-async def _events(asked: Asked, generation: Generation, shape: Reply) -> AsyncIterator[bytes]:
-    """One event a step; an error is the last one before the end of the stream."""
-    head = b"".join(event(chunk | _usage_so_far(asked, shape)) for chunk in shape.opening())
-    async for delta in generation:
-        if isinstance(delta, Notice):
-            yield f": {delta.kind}\n".encode()
-            continue
-        if delta.finish == "error":
-            yield head + event(error_body(_fault(delta))[1]) + DONE
-            return
-        yield head + event(shape.chunk(delta) | _usage_so_far(asked, shape))
-        head = b""
-    if asked.include_usage:
-        yield event(shape.closing())
-    yield DONE
+def _stream_of(request: Request) -> str | None:
+    """The id under which a gateway can have the answer continued; None for anybody else."""
+    if request.headers.get("X-Tandem-Journal") != "1":
+        return None
+    return request.headers.get("X-Request-Id") or None
 
 
-def _usage_so_far(asked: Asked, shape: Reply) -> Json:
-    """What a chunk says of the usage: nothing, or null before the last, or the count so far."""
-    if asked.usage_in_chunks:
-        return {"usage": shape.usage()}
-    return {"usage": None} if asked.include_usage else {}
-
-
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, limit: int = MAX_BODY) -> bytes:
     """The whole body; raises RequestError when it is too large or the client hangs up."""
     chunks = bytearray()
     async for chunk in request.stream():
         chunks += chunk
-        if len(chunks) > MAX_BODY:
-            raise RequestError(f"The request is larger than {MAX_BODY} bytes.", status=413)
+        if len(chunks) > limit:
+            raise RequestError(f"The request is larger than {limit} bytes.", status=413)
     return bytes(chunks)
 
 
@@ -238,11 +212,6 @@ def reply(body: Json | msgspec.Struct, status: int = 200) -> Response:
 def failure(error: EngineError) -> Response:
     status, body = error_body(error)
     return reply(body, status)
-
-
-async def _offload(slow: bool, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call at once, or in a thread so that nobody else waits for it."""
-    return await asyncio.to_thread(work, *args, **kwargs) if slow else work(*args, **kwargs)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from engine.head.answer import Delta, Generation, Token
 from engine.head.api.logprobs import LogprobShaper
-from engine.head.api.replies import Envelope, Json
+from engine.head.api.origin import Origin
+from engine.head.api.replies import Chunk, Envelope, Json
 from engine.head.api.speech import Listener, Spoken
 from engine.text.tools import CallArguments, CallStart
 
@@ -30,14 +31,14 @@ class _Choice:
     tokens: list[Token] = field(default_factory=list)
     finish: str | None = None
 
-    def add(self, spoken: Spoken, make_id: Callable[[], str]) -> None:
+    def add(self, spoken: Spoken, make_id: Callable[[int, int], str]) -> None:
         self.reasoning.append(spoken.reasoning)
         self.content.append(spoken.content)
         self.tokens += spoken.tokens
         self.finish = spoken.finish
         for piece in spoken.calls:
             if isinstance(piece, CallStart):
-                self.calls.append(_Call(make_id(), piece.name))
+                self.calls.append(_Call(make_id(spoken.index, piece.index), piece.name))
             else:
                 self.calls[piece.index].arguments.append(piece.text)
 
@@ -64,11 +65,13 @@ class ChatReply:
         generation: Generation,
         logprobs: LogprobShaper,
         listen: Callable[[int], Listener],
-        call_id: Callable[[], str],
+        call_id: Callable[[bytes], str],
+        origin: Origin,
         *,
         prompt_logprobs: bool,
     ) -> None:
-        self._envelope = Envelope("chatcmpl", model, generation)
+        self._envelope = Envelope("chatcmpl", model, generation, origin)
+        self._origin = origin
         self._generation = generation
         self._logprobs = logprobs
         self._call_id = call_id
@@ -85,7 +88,8 @@ class ChatReply:
         indices = range(len(self._choices))
         return [self._envelope.around(CHUNK, [{"index": index, **base}]) for index in indices]
 
-    def chunk(self, delta: Delta) -> Json:
+    def chunk(self, delta: Delta) -> Chunk:
+        self._envelope.count(delta)
         spoken = self._choices[delta.index].listener.hear(delta)
         choice: Json = {
             "index": delta.index,
@@ -93,14 +97,15 @@ class ChatReply:
             "logprobs": self._logprobs.chat(spoken.tokens) if spoken.tokens else None,
             "finish_reason": spoken.finish,
         }
-        return self._envelope.around(CHUNK, [choice])
+        return Chunk(self._envelope.around(CHUNK, [choice]), len(spoken.tokens))
 
     def closing(self) -> Json:
         return self._envelope.around(CHUNK, []) | {"usage": self.usage()}
 
     def add(self, delta: Delta) -> None:
+        self._envelope.count(delta)
         choice = self._choices[delta.index]
-        choice.add(choice.listener.hear(delta), self._call_id)
+        choice.add(choice.listener.hear(delta), self._id_of)
 
     def whole(self) -> Json:
         choices: list[Json] = [
@@ -121,15 +126,19 @@ class ChatReply:
     def _delta(self, spoken: Spoken) -> Json:
         delta: Json = _thoughts(spoken.reasoning) if spoken.reasoning else {}
         if spoken.calls:
-            delta["tool_calls"] = [self._piece(piece) for piece in spoken.calls]
+            delta["tool_calls"] = [self._piece(spoken.index, piece) for piece in spoken.calls]
         if spoken.content or not (delta or spoken.finish):
             delta["content"] = spoken.content
         return delta
 
-    def _piece(self, piece: CallStart | CallArguments) -> Json:
+    def _piece(self, answer: int, piece: CallStart | CallArguments) -> Json:
         if isinstance(piece, CallStart):
-            return {"index": piece.index, **_function(self._call_id(), piece.name, "")}
+            call_id = self._id_of(answer, piece.index)
+            return {"index": piece.index, **_function(call_id, piece.name, "")}
         return {"index": piece.index, "function": {"arguments": piece.text}}
+
+    def _id_of(self, answer: int, call: int) -> str:
+        return self._call_id(f"{self._origin.id} {answer} {call}".encode())
 
 
 def _thoughts(text: str) -> Json:

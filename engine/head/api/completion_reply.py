@@ -8,7 +8,8 @@ import msgspec
 from engine.core.request import FinishReason
 from engine.head.answer import Delta, Generation, Token
 from engine.head.api.logprobs import EchoedPrompt, LogprobShaper
-from engine.head.api.replies import Envelope, Json
+from engine.head.api.origin import Origin
+from engine.head.api.replies import Chunk, Envelope, Json
 
 KIND = "text_completion"
 Echo = Callable[[int], EchoedPrompt]
@@ -36,12 +37,13 @@ class CompletionReply:
         generation: Generation,
         logprobs: LogprobShaper,
         echo: Echo | None,
+        origin: Origin,
         *,
         prompt_logprobs: bool,
         silent: bool,
     ) -> None:
         """`silent`: the echo alone is told."""
-        self._envelope = Envelope("cmpl", model, generation)
+        self._envelope = Envelope("cmpl", model, generation, origin)
         self._generation = generation
         self._logprobs = logprobs
         self._echo = echo
@@ -58,7 +60,8 @@ class CompletionReply:
     def opening(self) -> list[Json]:
         return []
 
-    def chunk(self, delta: Delta) -> Json:
+    def chunk(self, delta: Delta) -> Chunk:
+        self._envelope.count(delta)
         delta = self._told(delta)
         choice = self._choices[delta.index]
         echoed = self._begin(choice, delta)
@@ -66,22 +69,19 @@ class CompletionReply:
         if delta.tokens or echoed:
             logprobs = self._logprobs.completion(delta.tokens, choice.shift, echoed)
         text = delta.text if echoed is None else echoed.text + delta.text
-        return self._envelope.around(
-            KIND,
-            [
-                {
-                    "index": delta.index,
-                    "text": text,
-                    "logprobs": logprobs,
-                    "finish_reason": delta.finish,
-                }
-            ],
-        )
+        body: Json = {
+            "index": delta.index,
+            "text": text,
+            "logprobs": logprobs,
+            "finish_reason": delta.finish,
+        }
+        return Chunk(self._envelope.around(KIND, [body]), len(delta.tokens))
 
     def closing(self) -> Json:
         return self._envelope.around(KIND, []) | {"usage": self.usage()}
 
     def add(self, delta: Delta) -> None:
+        self._envelope.count(delta)
         delta = self._told(delta)
         choice = self._choices[delta.index]
         if (echoed := self._begin(choice, delta)) is not None:

@@ -10,6 +10,7 @@ from engine.head.answer import Generation
 from engine.head.api.chat_reply import ChatReply
 from engine.head.api.completion_reply import CompletionReply
 from engine.head.api.logprobs import EchoedPrompt, LogprobShaper
+from engine.head.api.origin import Origin
 from engine.head.api.replies import Reply
 from engine.head.api.requests import Asked, ChatAsked, CompletionAsked
 from engine.head.api.speech import Listener
@@ -60,7 +61,11 @@ class Preparer:
         return Prepared(prompts, self._wanted(asked, grammar, frozenset()))
 
     def chat_reply(
-        self, asked: ChatAsked, prepared: "PreparedChat", generation: Generation
+        self,
+        asked: ChatAsked,
+        prepared: "PreparedChat",
+        generation: Generation,
+        origin: Origin,
     ) -> Reply:
         style = self._chat.style
 
@@ -79,10 +84,13 @@ class Preparer:
             self._shaper(asked),
             listen,
             style.call_id,
+            origin,
             prompt_logprobs=asked.wanted.prompt_logprobs is not None,
         )
 
-    def completion_reply(self, asked: CompletionAsked, generation: Generation) -> Reply:
+    def completion_reply(
+        self, asked: CompletionAsked, generation: Generation, origin: Origin
+    ) -> Reply:
         def echo(index: int) -> EchoedPrompt:
             prompt = asked.prompts[index // asked.wanted.n]
             request = generation.requests[index]
@@ -94,6 +102,7 @@ class Preparer:
             generation,
             self._shaper(asked),
             echo if asked.echo else None,
+            origin,
             prompt_logprobs=asked.prompt_logprobs,
             silent=asked.silent,
         )

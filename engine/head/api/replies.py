@@ -1,13 +1,12 @@
 """What OpenAI's response objects have in common, and errors in their shape."""
 
-import time
-from secrets import token_hex
 from typing import Any, Protocol
 
 import msgspec
 
 from engine.errors import EngineError, RequestError
 from engine.head.answer import Delta, Generation
+from engine.head.api.origin import Origin
 
 Json = dict[str, Any]
 
@@ -29,13 +28,22 @@ def error_body(error: EngineError) -> tuple[int, Json]:
     return status, {"error": detail}
 
 
+class Chunk(msgspec.Struct, frozen=True):
+    body: Json
+    told: int
+    """Tokens whose text is out with it."""
+
+
 class Reply(Protocol):
-    """Shapes one API request's answers: either chunk by chunk, or added up and then whole."""
+    """Shapes one API request's answers: either chunk by chunk, or added up and then whole.
+
+    One delta makes one chunk, and the same deltas make the same chunks.
+    """
 
     def opening(self) -> list[Json]:
         """Chunks before the first delta's."""
 
-    def chunk(self, delta: Delta) -> Json: ...
+    def chunk(self, delta: Delta) -> Chunk: ...
 
     def closing(self) -> Json:
         """The usage chunk, without choices."""
@@ -50,24 +58,28 @@ class Reply(Protocol):
 class Envelope:
     """Around every object of one reply."""
 
-    def __init__(self, prefix: str, model: str, generation: Generation) -> None:
+    def __init__(self, prefix: str, model: str, generation: Generation, origin: Origin) -> None:
         self._generation = generation
+        self._drawn = 0
         self._base: Json = {
-            "id": f"{prefix}-{token_hex(12)}",
+            "id": f"{prefix}-{origin.id}",
             "object": "",
-            "created": int(time.time()),
+            "created": origin.created,
             "model": model,
         }
+
+    def count(self, delta: Delta) -> None:
+        self._drawn += delta.drawn is not None
 
     def around(self, kind: str, choices: list[Json]) -> Json:
         return self._base | {"object": kind, "choices": choices}
 
     def usage(self) -> Json:
-        """Tokens so far; complete once every answer has finished."""
-        prompt, completion = self._generation.prompt_tokens, self._generation.completion_tokens
+        """Tokens counted so far; complete once every answer has finished."""
+        prompt = self._generation.prompt_tokens
         return {
             "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "total_tokens": prompt + completion,
+            "completion_tokens": self._drawn,
+            "total_tokens": prompt + self._drawn,
             "prompt_tokens_details": {"cached_tokens": self._generation.cached_tokens},
         }

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from secrets import choice
+from hashlib import blake2b
 from string import ascii_letters, digits
 
 from engine.text.tools.json_calls import JsonCallParser
@@ -11,6 +11,7 @@ from engine.text.tools.style import Function, Spell, ToolStyle, call_schema, jso
 
 OPEN, ARGS, ID = "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"
 MAX_NAME = 256
+_ALPHABET = ascii_letters + digits
 _NAMED = re.compile(r"\s*([\w.-]+)\s*(?:\[CALL_ID\]\w*\s*)?(?:\[ARGS\])?\s*(?=\{)")
 
 
@@ -73,8 +74,9 @@ class Mistral(ToolStyle):
     def parser(self) -> CallParser:
         return MistralParser()
 
-    def call_id(self) -> str:
-        return "".join(choice(ascii_letters + digits) for _ in range(9))
+    def call_id(self, source: bytes) -> str:
+        digest = blake2b(source, digest_size=9).digest()
+        return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
 
     def rules(self, functions: Sequence[Function], spell: Spell, *, many: bool) -> str:
         if self._named:

@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from secrets import token_hex
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -49,9 +49,9 @@ class ToolStyle(ABC):
     def rules(self, functions: Sequence[Function], spell: Spell, *, many: bool) -> str:
         """Lark rules of which `calls` derives one call, or several where `many`."""
 
-    def call_id(self) -> str:
-        """As OpenAI's look."""
-        return f"call_{token_hex(12)}"
+    def call_id(self, source: bytes) -> str:
+        """As OpenAI's look; the same for the same source."""
+        return f"call_{blake2b(source, digest_size=12).hexdigest()}"
 
 
 def json_rule(schema: Schema) -> str:
