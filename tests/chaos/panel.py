@@ -109,8 +109,10 @@ class Panel:
 
     def events(self, count: int = 20) -> list[str]:
         """The newest last: what the deployment's page tells of, untranslated."""
-        rows = self.rows(f"SELECT created, text FROM dashboard_event ORDER BY id DESC LIMIT {count}")
-        return [f"{when:%H:%M:%S} {text}" for when, text in reversed(rows)]
+        rows = self.rows(
+            f"SELECT at, message, params FROM dashboard_event ORDER BY id DESC LIMIT {count}"
+        )
+        return [f"{when:%H:%M:%S} {text} {words}" for when, text, words in reversed(rows)]
 
     def status(self) -> str:
         """Of the deployment, as programs are told; empty while nobody tells."""
@@ -127,10 +129,14 @@ class Panel:
     def pid_of(self, *words: str) -> int:
         """Of the panel's process with these words in its command line; waits for it a moment."""
 
-        def find() -> list[int]:
-            return with_words(of_state(self._office.state), *words)
+        return min(wait_for(f"a process with {words}", lambda: self.pids_of(*words), 20))
 
-        return min(wait_for(f"a process with {words}", find, 20))
+    def pids_of(self, *words: str) -> list[int]:
+        return with_words(of_state(self._office.state), *words)
+
+    @property
+    def valkey_socket(self) -> Path:
+        return self._office.state / "run" / "valkey.sock"
 
     @property
     def _environment(self) -> dict[str, str]:

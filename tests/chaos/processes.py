@@ -13,27 +13,29 @@ _LISTENING = "0A"
 
 
 def of_state(state: Path) -> list[int]:
-    """Pids of what `manage.py up` started with this state directory, and of itself."""
-    marks = f"TANDEM_STATE_DIR={state}\0", f"{state}/postgres\0"
-    return [pid for pid in psutil.pids() if any(mark in _traces(pid) for mark in marks)]
+    """Pids of what `manage.py up` started with this state directory, and of itself.
 
-
-def _traces(pid: int) -> str:
-    found = ""
-    for name in ("cmdline", "environ"):
-        try:
-            found += Path(f"/proc/{pid}/{name}").read_text(errors="replace") + "\0"
-        except OSError:
-            continue
-    return found
+    The two servers are known by their words: they overwrite their environment.
+    """
+    servers = {f"{state}/postgres", f"unixsocket:{state}/run/valkey.sock"}
+    mark = f"TANDEM_STATE_DIR={state}"
+    return [
+        pid
+        for pid in psutil.pids()
+        if not servers.isdisjoint(command(pid)) or mark in _read(pid, "environ").split("\0")
+    ]
 
 
 def command(pid: int) -> list[str]:
-    """Its words; none when it has gone."""
+    """Its words; none when it has gone. A program that gives itself a title parts them by blanks."""
+    return _read(pid, "cmdline").replace("\0", " ").split()
+
+
+def _read(pid: int, name: str) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")[:-1]
+        return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
     except OSError:
-        return []
+        return ""
 
 
 def with_words(pids: Iterable[int], *words: str) -> list[int]:
@@ -95,6 +97,11 @@ def end(pids: Iterable[int]) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"processes that do not end: {left}")
         time.sleep(0.02)
+
+
+def left_of(pids: Iterable[int]) -> list[int]:
+    """Those that still run."""
+    return [pid for pid in pids if _runs(pid)]
 
 
 def _runs(pid: int) -> bool:

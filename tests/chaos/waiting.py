@@ -9,12 +9,16 @@ PAUSE_SECONDS = 0.05
 
 
 def wait_for(
-    what: str, done: Callable[[], T], seconds: float, why_not: Callable[[], str] = str
+    what: str,
+    done: Callable[[], T],
+    seconds: float,
+    why_not: Callable[[], str] = str,
+    pause: float = PAUSE_SECONDS,
 ) -> T:
     """The first true answer of `done`; raises TimeoutError naming `what`, and why not."""
     deadline = time.monotonic() + seconds
     while not (answer := done()):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what} did not happen within {seconds:g} s. {why_not()}".rstrip())
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(pause)
     return answer
