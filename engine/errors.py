@@ -101,5 +101,9 @@ class RankError(EngineError):
     """A rank failed while loading or running a step."""
 
 
+class RankLost(RankError):
+    """A rank died, or can no longer be reached. Another one in its place may work."""
+
+
 class DeadlineError(EngineError):
     """A wait ran out; the message says what was waited for and for how long."""

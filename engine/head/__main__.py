@@ -12,9 +12,10 @@ import uvicorn
 
 from engine.errors import EngineError
 from engine.head.collector import collect_rarely
+from engine.head.front import ListenError
 from engine.head.process import run_head
-from engine.protocol.launch import decode_spec
-from engine.rank.lifeline import follow_parent
+from engine.protocol.launch import GIVEN_UP, decode_spec
+from engine.rank.lifeline import follow_parent, pulse
 
 log = logging.getLogger("engine.head")
 
@@ -22,22 +23,26 @@ log = logging.getLogger("engine.head")
 def main() -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
     follow_parent()
+    pulse()
     collect_rarely()
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return 0  # it was kept in case it were needed
     try:
-        spec = decode_spec(sys.stdin.buffer.readline())
+        spec = decode_spec(line)
     except msgspec.MsgspecError as error:
         log.error("The launch spec on standard input is damaged: %s.", error)
-        return 2
+        return GIVEN_UP
     if spec.role != "head":
         log.error("The launch spec on standard input is not a head's.")
-        return 2
+        return GIVEN_UP
     factory = uvicorn.Config(app="", loop="auto").get_loop_factory()
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
             return runner.run(run_head(spec))
     except EngineError as error:
         log.error("%s", error)
-        return 1
+        return 1 if isinstance(error, ListenError) else GIVEN_UP
     finally:
         # It is ending; killed while it does, its exit code could not say that it failed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

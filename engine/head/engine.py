@@ -4,36 +4,37 @@ import asyncio
 import logging
 import secrets
 import time
-from collections import deque
 from collections.abc import Sequence
 
 from engine.checkpoint import Checkpoint
-from engine.core.counters import Counters
 from engine.core.prefix import namespace
-from engine.core.request import Event, Request
+from engine.core.request import Request
 from engine.core.scheduler import Scheduler
-from engine.errors import ConfigError, EngineError, RankError, RequestError, Said
+from engine.errors import ConfigError, EngineError, RankLost, RequestError, Said
 from engine.errors import gettext_noop as _
 from engine.head.answer import Answer, Generation
 from engine.head.begun import Begun, replay
 from engine.head.deadlines import Deadlines
-from engine.head.group import RankGroup
+from engine.head.door import Door
+from engine.head.epoch import Epoch
+from engine.head.guard import MemoryGuard
 from engine.head.meter import Meter
-from engine.head.peer import RankPeer
-from engine.head.rehearsal import rehearsal_answer, rehearsal_prompt
+from engine.head.probe import Probe
+from engine.head.readers import Readers
+from engine.head.recovery import Recovery
+from engine.head.report import engine_stats
 from engine.head.wanted import Wanted as Wanted
-from engine.head.watchdog import Watchdog
 from engine.protocol.launch import Address, ProcessSpec
 from engine.protocol.stats import EngineStats, HeadStatus
-from engine.protocol.steps import Result, StepDone
+from engine.protocol.steps import Shutdown
 from engine.shards import check_plan
 from engine.text.chat import ChatEncoder
 from engine.text.tokenizer import TextTokenizer
 
 log = logging.getLogger(__name__)
 
-EPOCH = 0
-"""A launch has one epoch: a fault ends it, and the next launch has its own token."""
+SUSPECT = 3
+"""Faults in a row during one request's computation after which it may be their cause."""
 
 
 class HeadEngine:
@@ -58,18 +59,27 @@ class HeadEngine:
         self.spec = spec
         self.tokenizer = TextTokenizer(checkpoint.tokenizer)
         self.chat = ChatEncoder(self.tokenizer)
-        self.scheduler = Scheduler(config, model.context_length, epoch=EPOCH)
+        self.scheduler = Scheduler(config, model.context_length)
         self.meter = Meter()
+        self.readers = Readers(self.scheduler)
+        self._deadlines = deadlines or Deadlines()
+        self.recovery = Recovery(self._deadlines)
+        self.probe = Probe(
+            self._queue,
+            self.scheduler,
+            self.readers,
+            self.chat,
+            self.tokenizer,
+            self._deadlines,
+        )
         self.ready = asyncio.Event()
+        """Set while requests are computed."""
+        self._guard = MemoryGuard(spec.memory_floor)
         self._end = Said()
         """Why the launch is over; empty while it is not."""
-        self._deadlines = deadlines or Deadlines()
-        self._answers: dict[str, tuple[Answer, Generation]] = {}
-        self._results: deque[Result] = deque()
-        self._wake = asyncio.Event()
         self._serial = 0
-        self._group = RankGroup(spec, self._deadlines, self._finished)
-        self._watchdog = Watchdog(self._group, self._deadlines)
+        self._door = Door(spec, self._deadlines.greeting)
+        self._epoch = self._new_epoch()
 
     @property
     def status(self) -> HeadStatus:
@@ -77,12 +87,19 @@ class HeadEngine:
             return "failed"
         if self.ready.is_set():
             return "ready"
-        return "loading" if self._group.complete else "starting"
+        if self.probe.rehearsed:
+            return "recovering"
+        return "loading" if self._epoch.group.complete else "starting"
 
     @property
     def detail(self) -> Said:
         """A sentence; empty when ready."""
-        return self._end or (Said() if self.ready.is_set() else self._group.describe())
+        if self._end or self.ready.is_set():
+            return self._end
+        progress = self._epoch.group.describe()
+        if not self.recovery.fault:
+            return progress
+        return self.recovery.describe(len(self.readers), progress)
 
     @property
     def capacity(self) -> int:
@@ -91,80 +108,83 @@ class HeadEngine:
 
     async def listen(self) -> Address:
         """Open the control port for the ranks; raises OSError when it is taken."""
-        return await self._group.listen()
+        return await self._door.open()
 
     async def run(self) -> None:
-        """Assemble the ranks, then serve. Ends only by raising the EngineError that ended it."""
-        work = [
-            asyncio.create_task(self._serve(), name="serve"),
-            asyncio.create_task(self._watchdog.run(), name="watchdog"),
-            asyncio.create_task(self._group.watch(), name="faults"),
-        ]
+        """Epoch after epoch. Ends only by raising the EngineError for which it gave up."""
         try:
-            done, _pending = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                await task
+            while True:
+                try:
+                    await self._epoch.live()
+                except EngineError as error:
+                    self._interrupt(error)
         except EngineError as error:
             self.finish(error.said)
             raise
-        finally:
-            for task in work:
-                task.cancel()
-            await asyncio.gather(*work, return_exceptions=True)
 
     def finish(self, reason: Said) -> None:
         """No more requests; the open ones end with the first reason given."""
         self._end = self._end or reason
-        self._deliver(self.scheduler.end_all("error", str(self._end)))
+        self.probe.stop()
+        self.readers.deliver(self.scheduler.end_all("error", str(self._end)))
 
     async def close(self) -> None:
         """End the ranks."""
-        await self._group.close()
+        self._door.close()
+        self._epoch.group.broadcast(Shutdown())
+        self._epoch.group.close()
 
     def submit(
         self, prompts: list[list[int]], wanted: Wanted, begun: Sequence[Begun] = ()
     ) -> Generation:
         """Queue `wanted.n` requests a prompt, those of one prompt in a row. Those that have `begun`
-        elsewhere, one for each request, go on from there.
+        elsewhere, one for each request, go on from there. They wait while the engine recovers.
 
         Raises RequestError when one of them is refused; then none is queued.
         """
-        if self.status != "ready":
+        if self.status not in ("ready", "recovering"):
             raise RequestError(f"The model is not ready: {self.detail}", status=503)
-        return self._queue(prompts, wanted, begun)
+        self._guard.check()
+        generation = self._queue(prompts, wanted, begun)
+        if self.status == "recovering":
+            self.readers.pause()
+        return generation
 
     def abort(self, generation: Generation) -> None:
         """End what is still open of a generation nobody reads any more."""
-        for request in generation.requests:
-            if self._answers.pop(request.id, None) is not None:
-                self.scheduler.end(request.id, "abort")
-        self._wake.set()
+        self.readers.drop(generation)
+        self._epoch.wake()
 
     def stats(self) -> EngineStats:
-        scheduler, counters, pool = self.scheduler, self.scheduler.counters, self.scheduler.pool
-        busy = scheduler.running > 0
-        return EngineStats(
-            launch=self.spec.launch,
-            status=self.status,
-            detail=self.detail,
-            ranks=[peer.stats() for peer in self._group.peers],
-            running=scheduler.running,
-            waiting=scheduler.waiting,
-            batch_cap=scheduler.cap.rows,
-            steps=counters.steps,
-            prompt_tokens=counters.prompt_tokens,
-            generated_tokens=counters.generated_tokens,
-            cached_tokens=counters.cached_tokens,
-            preemptions=counters.preemptions,
-            finished=counters.finished,
-            aborted=counters.aborted,
-            kv_blocks_total=pool.size,
-            kv_blocks_used=pool.used,
-            kv_blocks_cached=pool.cached,
-            ttft_seconds=self.meter.ttft.median(),
-            itl_seconds=self.meter.itl.median(),
-            tokens_per_second=self.meter.tokens.total() if busy else None,
+        return engine_stats(self, self._epoch.group.peers)
+
+    def _new_epoch(self) -> Epoch:
+        epoch = Epoch(
+            self.scheduler,
+            self.readers,
+            self.meter,
+            self.probe,
+            self.recovery,
+            self.ready,
+            self._deadlines,
         )
+        self._door.group = epoch.group
+        return epoch
+
+    def _interrupt(self, error: EngineError) -> None:
+        """An epoch ended: everything open waits for the next one. Raises EngineError when there
+        will be none."""
+        self.ready.clear()
+        self.probe.stop()
+        if not (self.probe.rehearsed or _may_pass(error)):
+            raise error
+        self.recovery.next_epoch(error, self.scheduler.counters.generated_tokens)
+        events = self.scheduler.interrupted(SUSPECT)
+        events += self.scheduler.restart(self.recovery.epoch, self.scheduler.pool.size)
+        self.readers.deliver(events)
+        self.readers.pause()
+        self._epoch = self._new_epoch()
+        log.warning("%s Epoch %d begins.", error, self.recovery.epoch)
 
     def _queue(
         self, prompts: list[list[int]], wanted: Wanted, begun: Sequence[Begun] = ()
@@ -182,8 +202,8 @@ class HeadEngine:
         self.scheduler.add_all([request for request in requests if request.finish is None])
         for request, answer in zip(requests, answers, strict=True):
             if request.finish is None:
-                self._answers[request.id] = (answer, generation)
-        self._wake.set()
+                self.readers.add(request, answer, generation)
+        self._epoch.wake()
         return generation
 
     def _requests(self, prompts: list[list[int]], wanted: Wanted) -> list[Request]:
@@ -219,70 +239,8 @@ class HeadEngine:
             arrived_at=time.monotonic(),
         )
 
-    async def _serve(self) -> None:
-        await self._group.assemble(EPOCH)
-        prompt = rehearsal_prompt(self.chat, self.tokenizer, self.capacity)
-        rehearsal = self._queue([prompt], rehearsal_answer(prompt, self.capacity))
-        events: list[Event] = []
-        while True:
-            while (step := self.scheduler.schedule(time.monotonic())) is not None:
-                self._watchdog.sent(step)
-                self._group.send_step(step)
-            # The ranks compute by now; the text of the step before is made meanwhile.
-            if self._deliver(events):
-                events = []
-                continue
-            if not (self.scheduler.running or self.scheduler.waiting or self.scheduler.in_flight):
-                self.scheduler.audit()
-                self._open(rehearsal)
-            await self._wake.wait()
-            self._wake.clear()
-            events = self._collect()
 
-    def _open(self, rehearsal: Generation) -> None:
-        """Take requests, once the rehearsal is over on every rank; it counts nowhere."""
-        if self.ready.is_set() or self._watchdog.waiting:
-            return
-        (request,) = rehearsal.requests
-        if request.finish == "error":
-            raise RankError(_("The first answer failed: %(reason)s"), reason=request.error)
-        self.scheduler.counters = Counters()
-        self.meter = Meter()
-        for peer in self._group.peers:
-            peer.forget_times()
-        self.ready.set()
-        log.info("Ready: %s over %s.", self.spec.served_name, self.spec.config.plan)
-
-    def _collect(self) -> list[Event]:
-        events: list[Event] = []
-        while self._results:
-            now = time.monotonic()
-            step_events = self.scheduler.apply(self._results.popleft(), now)
-            self.meter.record(step_events, now)
-            events += step_events
-        return events
-
-    def _deliver(self, events: list[Event]) -> bool:
-        """Hand text to its readers. True when a stop string ended a request, freeing its blocks."""
-        freed = False
-        for event in events:
-            held = self._answers.get(event.request.id)
-            if held is None:
-                continue
-            answer, generation = held
-            delta = answer.take(event)
-            if delta.finish is not None:
-                del self._answers[event.request.id]
-                if event.finish is None:
-                    self.scheduler.end(event.request.id, delta.finish)
-                    freed = True
-            generation.put(delta)
-        return freed
-
-    def _finished(self, peer: RankPeer, message: Result | StepDone) -> None:
-        self._watchdog.finished(peer, message.n)
-        if isinstance(message, Result) and peer.rank == self._group.output_rank:
-            self._results.append(message)
-            self._wake.set()
-        elif not self.ready.is_set():
-            self._wake.set()
+def _may_pass(error: EngineError) -> bool:
+    """Whether a fault before the first answer is worth another attempt: a rank that was lost or
+    fell silent is, but not one that says why it cannot work."""
+    return isinstance(error, RankLost)

@@ -16,11 +16,15 @@ from engine.protocol.launch import Address
 CLOSING_SECONDS = 3
 
 
-def cannot_listen(address: Address, error: OSError) -> ConfigError:
+class ListenError(ConfigError):
+    """Another program has the address, perhaps for the moment only."""
+
+
+def cannot_listen(address: Address, error: OSError) -> ListenError:
     """A sentence without the details Python adds to the system's own words."""
     resolving = isinstance(error, socket.gaierror) or error.errno is None
     words = system_words(error) if resolving else said(os.strerror(error.errno or 0))
-    return ConfigError(
+    return ListenError(
         _("Cannot listen on %(address)s: %(reason)s."), address=str(address), reason=words
     )
 
@@ -35,7 +39,7 @@ class _Server(uvicorn.Server):
 
 class HttpFront:
     def __init__(self, app: ASGIApp, address: Address) -> None:
-        """Binds at once; raises ConfigError when the port is taken."""
+        """Binds at once; raises ListenError when the port is taken."""
         try:
             self._socket = socket.create_server((address.host, address.port), backlog=512)
         except OSError as error:

@@ -1,31 +1,27 @@
-"""All ranks of one launch: who may join, how they start, and what is wrong with them."""
+"""The ranks of one epoch: how they start, and what is wrong with them."""
 
 import asyncio
-import hmac
-import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from engine.config import ParallelPlan
 from engine.errors import DeadlineError, EngineError, ProtocolError, RankError, Said, said
 from engine.errors import gettext_noop as _
 from engine.head.deadlines import Deadlines
 from engine.head.peer import RankPeer
-from engine.head.wording import describe_progress, describe_ready, joined, lost, name_ranks
+from engine.head.wording import describe_progress, joined, lost, name_ranks
 from engine.protocol.framing import pack_frame, read_frame
-from engine.protocol.launch import Address, ProcessSpec
 from engine.protocol.steps import (
-    PROTOCOL_VERSION,
     Failed,
     Fit,
     FromRank,
     Hello,
     Join,
+    Loaded,
     Meeting,
-    Ready,
     Result,
-    Shutdown,
     Step,
     StepDone,
     ToRank,
@@ -34,35 +30,29 @@ from engine.protocol.steps import (
     encode,
 )
 
-log = logging.getLogger(__name__)
-
-MAX_GREETING = 4096
-"""Bytes a stranger may send."""
-
 Finished = Callable[[RankPeer, Result | StepDone], None]
 
 
 class RankGroup:
-    """Listens for ranks, takes them through the session of protocol/steps.py, reports faults.
+    """Takes the ranks through the session of protocol/steps.py and reports faults.
 
     `finished` is called for every step a rank ends; `watch` raises the one error that ends the
-    launch.
+    epoch.
     """
 
-    def __init__(self, spec: ProcessSpec, deadlines: Deadlines, finished: Finished) -> None:
-        plan = spec.config.plan
-        self._spec = spec
+    def __init__(self, plan: ParallelPlan, deadlines: Deadlines, finished: Finished) -> None:
+        self.plan = plan
+        self.peers = [RankPeer(rank) for rank in range(plan.world_size)]
         self._deadlines = deadlines
         self._finished = finished
-        self.output_rank = plan.output_rank
-        self.peers = [RankPeer(rank) for rank in range(plan.world_size)]
         self._fault: asyncio.Future[EngineError] = asyncio.get_running_loop().create_future()
         self._gone: dict[int, EngineError] = {}
         self._complaints: dict[int, EngineError] = {}
         self._changed = asyncio.Event()
         self._meeting: Meeting | None = None
-        self._server: asyncio.Server | None = None
-        self._closing = False
+        self._begun = False
+        """Whether the ranks were bidden welcome; until then they may come and go."""
+        self._over = False
 
     @property
     def complete(self) -> bool:
@@ -79,20 +69,50 @@ class RankGroup:
             return said(_("Every rank is ready."))
         return said(_("%(progress)s."), progress=joined(states))
 
-    async def listen(self) -> Address:
-        """Open the control port; raises OSError when it is taken."""
-        control = self._spec.control
-        self._server = await asyncio.start_server(self._serve, control.host, control.port)
-        host, port = self._server.sockets[0].getsockname()[:2]
-        return Address(host, port)
+    def admit(self, hello: Hello, writer: asyncio.StreamWriter) -> RankPeer:
+        """Take in a rank that proved to belong here; raises ProtocolError when it cannot join."""
+        if self._over:
+            raise ProtocolError("this epoch is over.")
+        if not 0 <= hello.rank < len(self.peers):
+            raise ProtocolError(f"there is no rank {hello.rank} in plan {self.plan}.")
+        peer = self.peers[hello.rank]
+        if self._begun:
+            if peer.pid != hello.pid:
+                # Nobody starts a rank anew before the old one has ended: news of its end.
+                self._lose(peer)
+            raise ProtocolError(f"this epoch has its rank {hello.rank}.")
+        if peer.connected:
+            peer.abort()
+            peer = self.peers[hello.rank] = RankPeer(hello.rank)
+        peer.connect(writer, hello.pid)
+        self._changed.set()
+        return peer
 
-    async def assemble(self, epoch: int) -> None:
-        """Wait until every rank is ready; raises DeadlineError naming those that are not."""
-        await self._wait(
-            lambda: self.complete,
-            self._deadlines.assembling,
-            self._nobody,
-        )
+    async def follow(self, peer: RankPeer, reader: asyncio.StreamReader) -> None:
+        """Hear what a rank says until it has gone."""
+        try:
+            while not self._over:
+                self._hear(peer, decode_from_rank(await read_frame(reader)))
+        except (asyncio.IncompleteReadError, OSError):
+            self._lose(peer)
+        except (ProtocolError, msgspec.MsgspecError) as error:
+            garbled = RankError(
+                _("Rank %(rank)s sent a message that cannot be read: %(error)s"),
+                rank=peer.rank,
+                error=str(error),
+            )
+            self._note(self._complaints, peer, garbled)
+        finally:
+            peer.disconnect()
+            self._changed.set()
+
+    async def gather(self, seconds: float) -> None:
+        """Wait until every rank said Hello; raises DeadlineError naming those that did not."""
+        await self._wait(lambda: self.complete, seconds, self._nobody)
+
+    async def load(self, epoch: int) -> Sequence[Loaded]:
+        """Have the ranks meet and load; what each has left for keys and values."""
+        self._begun = True
         self.broadcast(Welcome(epoch))
         await self._wait(
             lambda: self._meeting is not None,
@@ -104,12 +124,17 @@ class RankGroup:
         assert self._meeting is not None
         self.broadcast(Join(self._meeting.host, self._meeting.port))
         await self._progress_until(lambda peer: peer.loaded is not None)
-        self.broadcast(Fit(self._spec.config.num_kv_blocks))
+        return [peer.loaded for peer in self.peers if peer.loaded is not None]
+
+    async def fit(self, blocks: int) -> None:
+        """Have the ranks make so many KV blocks and warm up; returns once all are ready."""
+        self.broadcast(Fit(blocks))
         await self._progress_until(lambda peer: peer.ready is not None)
 
-    def send_step(self, step: Step) -> None:
+    def send_step(self, step: Step, *, rested: bool) -> None:
+        """`rested`: whether the ranks had nothing to do before it."""
         for peer in self.peers:
-            peer.phase, peer.step = "step", step.n
+            peer.send_step(step.n, rested=rested)
         self.broadcast(step)
 
     def broadcast(self, message: ToRank) -> None:
@@ -121,14 +146,17 @@ class RankGroup:
         """Until something is wrong with a rank; raises the RankError that names it."""
         raise await self._fault
 
-    async def close(self) -> None:
-        """Tell the ranks to end and hang up."""
-        self._closing = True
-        self.broadcast(Shutdown())
+    def hang_up(self) -> None:
+        """End the session with every rank at once, and let none in any more."""
+        self._over = True
+        for peer in self.peers:
+            peer.abort()
+
+    def close(self) -> None:
+        """The same, after everything that was said to them has been sent."""
+        self._over = True
         for peer in self.peers:
             peer.disconnect()
-        if self._server is not None:
-            self._server.close()
 
     async def _progress_until(self, done: Callable[[RankPeer], bool]) -> None:
         """Each rank may take its time, as long as it shows progress."""
@@ -172,55 +200,6 @@ class RankGroup:
             ranks=name_ranks(away),
         )
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            peer = await self._greet(reader, writer)
-        except ProtocolError as error:
-            log.warning("Refused a connection to the control port: %s", error)
-            writer.close()
-            return
-        log.info("Rank %d has connected, process %d.", peer.rank, peer.pid)
-        try:
-            while True:
-                self._hear(peer, decode_from_rank(await read_frame(reader)))
-        except (asyncio.IncompleteReadError, OSError):
-            self._note(self._gone, peer, lost(peer))
-        except (ProtocolError, msgspec.MsgspecError) as error:
-            garbled = RankError(
-                _("Rank %(rank)s sent a message that cannot be read: %(error)s"),
-                rank=peer.rank,
-                error=str(error),
-            )
-            self._note(self._complaints, peer, garbled)
-        finally:
-            peer.disconnect()
-
-    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> RankPeer:
-        """Check a stranger's Hello; raises ProtocolError, and says nothing about secrets."""
-        try:
-            payload = await asyncio.wait_for(
-                read_frame(reader, MAX_GREETING), self._deadlines.greeting
-            )
-            hello = decode_from_rank(payload)
-        except (TimeoutError, OSError, asyncio.IncompleteReadError, msgspec.MsgspecError) as error:
-            raise ProtocolError("it did not say hello.") from error
-        if not isinstance(hello, Hello):
-            raise ProtocolError("it did not say hello.")
-        if hello.version != PROTOCOL_VERSION:
-            raise ProtocolError(f"it speaks version {hello.version}, not {PROTOCOL_VERSION}.")
-        token_right = hmac.compare_digest(hello.token.encode(), self._spec.token.encode())
-        launch_right = hmac.compare_digest(hello.launch.encode(), self._spec.launch.encode())
-        if not (token_right and launch_right):
-            raise ProtocolError("its launch or token is wrong.")
-        if not 0 <= hello.rank < len(self.peers):
-            raise ProtocolError(f"there is no rank {hello.rank} in plan {self._spec.config.plan}.")
-        peer = self.peers[hello.rank]
-        if peer.connected or self._closing:
-            raise ProtocolError(f"rank {hello.rank} is already connected.")
-        peer.connect(writer, hello.pid)
-        self._changed.set()
-        return peer
-
     def _hear(self, peer: RankPeer, message: FromRank) -> None:
         peer.hear(message)
         match message:
@@ -229,14 +208,16 @@ class RankGroup:
                 return
             case Meeting() if peer.rank == 0:
                 self._meeting = message
-            case Ready():
-                log.info("%s", describe_ready(peer.rank, message))
             case Failed():
                 error = RankError(
                     _("Rank %(rank)s failed: %(reason)s"), rank=peer.rank, reason=message.reason
                 )
                 self._note(self._complaints, peer, error)
         self._changed.set()
+
+    def _lose(self, peer: RankPeer) -> None:
+        if self._begun:
+            self._note(self._gone, peer, lost(peer))
 
     def _note(self, faults: dict[int, EngineError], peer: RankPeer, error: EngineError) -> None:
         if not self._gone and not self._complaints:
@@ -246,5 +227,5 @@ class RankGroup:
     def _blame(self) -> None:
         """Name the cause: a rank that vanished without a word, before one that complained."""
         silent = [error for rank, error in self._gone.items() if rank not in self._complaints]
-        if not self._fault.done() and not self._closing:
+        if not self._fault.done() and not self._over:
             self._fault.set_result([*silent, *self._complaints.values()][0])

@@ -9,6 +9,10 @@ ITL_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.
 
 class Meter:
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start over with nothing measured."""
         self.ttft = Window(30.0)
         self.itl = Window(30.0)
         self.tokens = Window(1.0)

@@ -15,13 +15,13 @@ from engine.head.api.app import build_app
 from engine.head.deadlines import Deadlines
 from engine.head.engine import HeadEngine
 from engine.head.front import HttpFront, cannot_listen
-from engine.protocol.launch import ProcessSpec
+from engine.protocol.launch import GIVEN_UP, ProcessSpec
 
 log = logging.getLogger(__name__)
 
 
 async def run_head(spec: ProcessSpec, deadlines: Deadlines | None = None) -> int:
-    """Serve until told to stop (0) or until something fails (1)."""
+    """Serve until told to stop (0), or until the launch is given up (GIVEN_UP)."""
     stopping = _stop_requests()
     engine = HeadEngine(spec, open_checkpoint(spec.model_path), deadlines)
     try:
@@ -53,7 +53,7 @@ def _explain(work: asyncio.Task[None]) -> int:
     error = work.exception()
     if isinstance(error, EngineError):
         log.error("%s", error)
-        return 1
+        return GIVEN_UP
     if error is not None:
         raise error
     return 1

@@ -1,21 +1,25 @@
-"""Notices ranks that are there but no longer answer."""
+"""Notices ranks that are there but no longer answer, or answer and get nowhere.
+
+Progress is health: a slow rank that still moves from layer to layer gets its time.
+"""
 
 import asyncio
 import time
 from collections.abc import Iterable
+from typing import NoReturn
 
-from engine.errors import DeadlineError, Said
-from engine.errors import gettext_noop as _
 from engine.head.deadlines import Deadlines
 from engine.head.group import RankGroup
 from engine.head.pace import Pace
 from engine.head.peer import RankPeer
-from engine.head.wording import name_ranks
-from engine.protocol.steps import Ping, Step
+from engine.head.wording import mute, stuck
+from engine.protocol.steps import Doing, Ping, Step
 
 _TICK = 0.25
 _MOST_PER_TICK = 0.5
 """A head that was itself stopped or starved must not blame its ranks for that time."""
+_FOR_OTHERS: frozenset[Doing] = frozenset({"waiting", "all-reduce", "gather", "send", "receive"})
+"""What a rank is at while it needs another one to go on."""
 
 
 class _Flight:
@@ -24,12 +28,12 @@ class _Flight:
         self.tokens = sum(len(row.tokens) for row in step.rows)
         self.sent_at = time.monotonic()
         self.ranks = set(ranks)
-        self.age = 0.0
-        """Seconds of being the oldest step."""
+        self.idle = 0.0
+        """Seconds of being the oldest step without a sign of progress from any of its ranks."""
 
 
 class Watchdog:
-    """Follows every step on its way and pings ranks that have nothing to do."""
+    """Follows every step on its way and pings the ranks."""
 
     def __init__(self, group: RankGroup, deadlines: Deadlines) -> None:
         self._group = group
@@ -56,54 +60,42 @@ class Watchdog:
             del self._flights[n]
             self._pace.learn(flight.tokens, time.monotonic() - flight.sent_at)
 
-    async def run(self) -> None:
-        """Until a rank is hung; never returns, raises DeadlineError naming the rank and step."""
+    async def run(self) -> NoReturn:
+        """Until a rank is hung; raises DeadlineError naming the rank and what it was at."""
         before, pinged = time.monotonic(), 0.0
         while True:
             await asyncio.sleep(min(_TICK, self._deadlines.ping / 2))
             now = time.monotonic()
             spent = min(now - before, _MOST_PER_TICK)
             self._listen(spent, before)
+            self._check_mute()
+            self._check_stuck(spent, before)
             before = now
             if now - pinged >= self._deadlines.ping:
                 self._group.broadcast(Ping())
                 pinged = now
-            self._check(spent)
 
     def _listen(self, spent: float, since: float) -> None:
         for peer in self._group.peers:
-            heard = (peer.heard_at or 0.0) >= since
+            heard = not peer.connected or (peer.heard_at or 0.0) >= since
             self._silent[peer.rank] = 0.0 if heard else self._silent[peer.rank] + spent
 
-    def _check(self, spent: float) -> None:
+    def _check_mute(self) -> None:
+        quietest = max(self._group.peers, key=lambda peer: self._silent[peer.rank])
+        limits = self._deadlines
+        limit = limits.mute if quietest.ready is not None else limits.loading_mute
+        silent = self._silent[quietest.rank]
+        if silent > limit:
+            raise mute(quietest, silent)
+
+    def _check_stuck(self, spent: float, since: float) -> None:
         oldest = next(iter(self._flights.values()), None)
         if oldest is None:
-            self._check_idle()
             return
-        oldest.age += spent
-        mute = max(min(self._silent[rank], oldest.age) for rank in oldest.ranks)
-        if mute > self._deadlines.mute or oldest.age > self._pace.limit(oldest.tokens):
-            raise DeadlineError(
-                _("No answer from %(ranks)s during step %(step)s (%(seconds)s s)."),
-                ranks=self._suspects(oldest),
-                step=oldest.n,
-                seconds=round(oldest.age, 1),
-            )
-
-    def _suspects(self, flight: _Flight) -> Said:
-        """Ranks that do not even answer pings; when all do, all that have not ended the step.
-
-        In a collective the others wait for the one that stopped, and are not to blame.
-        """
-        late = sorted(flight.ranks)
-        return name_ranks([r for r in late if self._silent[r] > 2 * self._deadlines.ping] or late)
-
-    def _check_idle(self) -> None:
-        for peer in self._group.peers:
-            silence = self._silent[peer.rank]
-            if peer.ready is not None and silence > self._deadlines.silence:
-                raise DeadlineError(
-                    _("Rank %(rank)s stopped answering while it was idle (%(seconds)s s)."),
-                    rank=peer.rank,
-                    seconds=round(silence, 1),
-                )
+        late = [peer for peer in self._group.peers if peer.rank in oldest.ranks]
+        moved = any(peer.moved_at >= since for peer in self._group.peers)
+        oldest.idle = 0.0 if moved else oldest.idle + spent
+        if oldest.idle > self._pace.limit(oldest.tokens):
+            # Who waits in a collective waits for one who does not.
+            suspects = [peer for peer in late if peer.activity.doing not in _FOR_OTHERS] or late
+            raise stuck(suspects, oldest.n, oldest.idle)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from engine.errors import Part, RankError, Said, said
+from engine.errors import DeadlineError, Part, RankLost, Said, said
 from engine.errors import gettext_noop as _
 from engine.head.peer import RankPeer
-from engine.protocol.steps import Phase, Ready
+from engine.protocol.steps import Activity, Doing, Phase, Ready
 
 PHASES: Mapping[Phase, str] = {
     "starting": _("starting"),
@@ -19,23 +19,88 @@ PHASES: Mapping[Phase, str] = {
     "step": _("computing a step"),
 }
 
+DOINGS: Mapping[Doing, str] = {
+    "waiting": _("waiting"),
+    "compute": _("computing"),
+    "all-reduce": _("all-reduce"),
+    "gather": _("gather"),
+    "send": _("sending"),
+    "receive": _("receiving"),
+    "sample": _("drawing tokens"),
+}
 
-def lost(peer: RankPeer) -> RankError:
+
+def lost(peer: RankPeer) -> RankLost:
     if peer.ready is None:
-        return RankError(
+        return RankLost(
             _("Rank %(rank)s has gone: its connection closed while it was %(phase)s."),
             rank=peer.rank,
             phase=said(PHASES[peer.phase]),
         )
     if peer.phase == "step":
-        return RankError(
+        return RankLost(
             _("Rank %(rank)s has gone: its connection closed during step %(step)s."),
             rank=peer.rank,
             step=peer.step,
         )
-    return RankError(
+    return RankLost(
         _("Rank %(rank)s has gone: its connection closed while it was idle."), rank=peer.rank
     )
+
+
+def mute(peer: RankPeer, seconds: float) -> RankLost:
+    """It no longer answers; says what it was at when it last did."""
+    parts: dict[str, Part] = {"rank": peer.rank, "seconds": round(seconds, 1)}
+    if peer.phase == "idle" or peer.phase == "ready":
+        return RankLost(
+            _("Rank %(rank)s stopped answering while it was idle (%(seconds)s s)."), **parts
+        )
+    if peer.phase == "step" and peer.activity.doing:
+        return RankLost(
+            _("Rank %(rank)s stopped answering in %(doing)s (%(seconds)s s)."),
+            doing=describe_activity(peer.activity),
+            **parts,
+        )
+    if peer.phase == "step":
+        return RankLost(
+            _("Rank %(rank)s stopped answering during step %(step)s (%(seconds)s s)."),
+            step=peer.step,
+            **parts,
+        )
+    return RankLost(
+        _("Rank %(rank)s stopped answering while it was %(phase)s (%(seconds)s s)."),
+        phase=said(PHASES[peer.phase]),
+        **parts,
+    )
+
+
+def stuck(peers: Sequence[RankPeer], step: int, seconds: float) -> DeadlineError:
+    """They answer, but get nowhere."""
+    parts: dict[str, Part] = {
+        "ranks": name_ranks([peer.rank for peer in peers]),
+        "step": step,
+        "seconds": round(seconds, 1),
+    }
+    doing = peers[0].activity
+    if not doing.doing:
+        return DeadlineError(
+            _("No progress of %(ranks)s in step %(step)s for %(seconds)s s."), **parts
+        )
+    return DeadlineError(
+        _("No progress of %(ranks)s in step %(step)s for %(seconds)s s: %(doing)s."),
+        doing=describe_activity(doing),
+        **parts,
+    )
+
+
+def describe_activity(activity: Activity) -> Said:
+    """E.g. `all-reduce, layer 12`."""
+    if not activity.doing:
+        return Said()
+    doing = said(DOINGS[activity.doing])
+    if activity.layer is None:
+        return doing
+    return said(_("%(doing)s, layer %(layer)s"), doing=doing, layer=activity.layer)
 
 
 def name_ranks(ranks: Sequence[int]) -> Said:

@@ -2,11 +2,12 @@
 
 import os
 import sys
+from collections.abc import Callable
 
 import msgspec
 
-from engine.protocol.launch import ProcessSpec, decode_spec
-from engine.rank.lifeline import follow_parent, leave, say, stop_on_signals, watch_stdin
+from engine.protocol.launch import GIVEN_UP, ProcessSpec, decode_spec
+from engine.rank.lifeline import follow_parent, leave, pulse, say, stop_on_signals, watch_stdin
 
 MAX_SPEC_BYTES = 1 << 20
 
@@ -14,13 +15,23 @@ MAX_SPEC_BYTES = 1 << 20
 def main() -> None:
     follow_parent()
     stop_on_signals()
+    pulse()
+    if "OMP_NUM_THREADS" in os.environ:
+        # Its threads are known: with everything imported it waits, ready to take a rank's place.
+        _import_rank()
     spec = _read_spec()
     watch_stdin()
     _limit_threads(spec.config.threads_per_rank)
-    # Only now: torch reads the thread settings when it is imported.
+    # Only now, at the latest: torch reads the thread settings when it is imported.
+    leave(_import_rank()(spec))
+
+
+def _import_rank() -> Callable[[ProcessSpec], int]:
+    # An unbounded spin starves the other ranks as soon as cores are shared.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     from engine.rank.process import run_rank
 
-    leave(run_rank(spec))
+    return run_rank
 
 
 def _read_spec() -> ProcessSpec:
@@ -31,22 +42,22 @@ def _read_spec() -> ProcessSpec:
         if not chunk:
             break
         line += chunk
+    if not line:
+        leave(0)  # it was kept in case it were needed
     try:
         spec = decode_spec(bytes(line))
     except msgspec.MsgspecError as error:
         say(f"The launch spec on standard input is damaged: {error}.")
-        leave(2)
+        leave(GIVEN_UP)
     if spec.role != "rank" or spec.rank is None:
         say("The launch spec on standard input is not a rank's.")
-        leave(2)
+        leave(GIVEN_UP)
     return spec
 
 
 def _limit_threads(count: int) -> None:
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(count)
-    # An unbounded spin starves the other ranks as soon as cores are shared.
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What ends a rank process: its parent, a signal, or itself. No rank outlives its agent."""
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -7,6 +8,8 @@ import sys
 import threading
 from typing import NoReturn
 
+PULSE_VARIABLE = "TANDEM_PULSE_FD"
+_PULSE_SECONDS = 0.5
 _PR_SET_PDEATHSIG = 1
 
 
@@ -32,6 +35,14 @@ def follow_parent() -> None:
         leave(1)
 
 
+def pulse() -> None:
+    """Tell whoever started this process, twice a second, that its interpreter still runs: a byte to
+    the descriptor in TANDEM_PULSE_FD, if there is one."""
+    descriptor = os.environ.get(PULSE_VARIABLE, "")
+    if descriptor.isdecimal():
+        threading.Thread(target=_beat, args=(int(descriptor),), name="pulse", daemon=True).start()
+
+
 def watch_stdin() -> None:
     """Leave when standard input closes: whoever holds its other end is gone."""
     threading.Thread(target=_until_stdin_closes, name="lifeline", daemon=True).start()
@@ -42,6 +53,13 @@ def stop_on_signals() -> None:
     signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     threading.Thread(target=_until_signal, args=(signals,), name="signals", daemon=True).start()
+
+
+def _beat(descriptor: int) -> None:
+    pause = threading.Event()
+    with contextlib.suppress(OSError):  # nobody listens any more
+        while not pause.wait(_PULSE_SECONDS):
+            os.write(descriptor, b".")
 
 
 def _until_stdin_closes() -> None:

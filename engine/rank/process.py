@@ -1,6 +1,5 @@
 """A rank's life: meet, load, warm up, then steps until it is told to stop."""
 
-import os
 import time
 from datetime import timedelta
 from typing import NoReturn
@@ -11,28 +10,34 @@ from torch._C._distributed_c10d import Store
 
 from engine.checkpoint import Checkpoint, open_checkpoint
 from engine.config import BLOCK_SIZE
-from engine.errors import EngineError, ProtocolError, RankError, Said, said
+from engine.errors import (
+    CheckpointError,
+    ConfigError,
+    DeadlineError,
+    EngineError,
+    ProtocolError,
+    RankError,
+    Said,
+    said,
+)
 from engine.errors import gettext_noop as _
 from engine.kernels import choose_linear
 from engine.models import Decoder, load_decoder
 from engine.parallel import Mesh, build_mesh, join_store, open_store
-from engine.protocol.launch import ProcessSpec
+from engine.protocol.launch import EPOCH_OVER, GIVEN_UP, ProcessSpec
 from engine.protocol.steps import (
-    PROTOCOL_VERSION,
     Failed,
     Fit,
-    Hello,
     Join,
     Meeting,
     Progress,
     Ready,
     Step,
     StepDone,
-    Welcome,
 )
 from engine.rank.fitting import measure
 from engine.rank.lifeline import say
-from engine.rank.session import Session, connect
+from engine.rank.session import Session, reach_head
 from engine.runner import Runner
 from engine.shards import RankShare, rank_share
 from engine.text.tokenizer import TextTokenizer
@@ -48,14 +53,22 @@ def run_rank(spec: ProcessSpec) -> int:
     """Exit code of the process. A failure is said in the log and, if it listens, to the head."""
     session: Session | None = None
     try:
-        session = connect(spec.control, spec.host)
-        _Rank(spec, session).live()
+        session, epoch = reach_head(spec)
+        _Rank(spec, session, epoch).live()
     except (EngineError, RuntimeError, OSError, MemoryError) as error:
         reason = _sentence(error)
         say(str(reason))
         if session is not None:
             _tell(session, reason)
-        return 1
+        return _exit_code(error)
+
+
+def _exit_code(error: BaseException) -> int:
+    """What is to be done: nothing that another start would cure, or start again, or start again and
+    know that this one was to blame."""
+    if isinstance(error, (ConfigError, CheckpointError)):
+        return GIVEN_UP
+    return EPOCH_OVER if isinstance(error, (RankError, DeadlineError)) else 1
 
 
 def _sentence(error: BaseException) -> Said:
@@ -75,11 +88,12 @@ def _tell(session: Session, reason: Said) -> None:
 
 
 class _Rank:
-    def __init__(self, spec: ProcessSpec, session: Session) -> None:
+    def __init__(self, spec: ProcessSpec, session: Session, epoch: int) -> None:
         if spec.rank is None:
             raise RankError(_("A rank needs its number."))
         self.spec = spec
         self.session = session
+        self.epoch = epoch
         self.rank: int = spec.rank
         self.plan = spec.config.plan
         self.began = time.monotonic()
@@ -87,7 +101,6 @@ class _Rank:
         torch.set_num_threads(spec.config.threads_per_rank)
 
     def live(self) -> NoReturn:
-        epoch = self._greet()
         # A number type that this processor lacks is refused before anything is read.
         self.kernel, self.linear = choose_linear(self.spec.config)
         checkpoint = open_checkpoint(self.spec.model_path)
@@ -100,7 +113,7 @@ class _Rank:
             checkpoint.config,
             msgspec.structs.replace(self.spec.config, kv_cache_tokens=blocks * BLOCK_SIZE),
             decoder,
-            epoch,
+            self.epoch,
             checkpoint.token_count,
             lambda: TextTokenizer(checkpoint.tokenizer),
         )
@@ -108,14 +121,6 @@ class _Rank:
         self._report_ready(decoder, share, mesh)
         while True:
             self._serve(runner, self.session.next())
-
-    def _greet(self) -> int:
-        """Introduce this rank; the epoch that the head answers with."""
-        self.session.send(
-            Hello(PROTOCOL_VERSION, self.spec.launch, self.spec.token, self.rank, os.getpid())
-        )
-        say(f"Rank {self.rank} reached its head at {self.spec.control} from {self.spec.host}.")
-        return self.session.expect(Welcome, MEETING_SECONDS).epoch
 
     def _meet(self) -> Store:
         """Rank 0 opens the rendezvous; the head tells the others where it is."""
@@ -133,6 +138,7 @@ class _Rank:
         self.session.send(Progress("meeting", None, _("Connecting to the other ranks")))
         spec = self.spec
         mesh = build_mesh(spec.config, self.rank, spec.host, spec.token, store)
+        self.session.activity = mesh.activity.read
         if self.plan.world_size > 1:
             say(f"Rank {self.rank} is connected to its peers over {mesh.transport}.")
         return mesh

@@ -7,12 +7,15 @@ In a test it runs in the test's own event loop and can be held, hung or cut off.
 import asyncio
 import os
 import sys
+import time
 
 from engine.errors import Said
 from engine.protocol.framing import pack_frame, read_frame
 from engine.protocol.launch import ProcessSpec, decode_spec
 from engine.protocol.steps import (
     PROTOCOL_VERSION,
+    Activity,
+    Doing,
     Failed,
     Fit,
     FromRank,
@@ -67,9 +70,12 @@ class FakeRank:
         self.answered = 0
         self.deaf = False
         """Whether pings stay unanswered."""
+        self.doing: Doing = ""
+        """What it says it is at, ever since it was made."""
         self.received = 0
         """Steps that arrived, answered or not."""
         self.pings = 0
+        self._made_at = time.monotonic()
         self._allowed: int | None = None
         self._changed = asyncio.Condition()
         self._steps: asyncio.Queue[Step] = asyncio.Queue()
@@ -122,10 +128,13 @@ class FakeRank:
                 self._steps.put_nowait(message)
             case Ping() if not self.deaf:
                 self.pings += 1
-                self._send(Pong("idle", self.mirror.expected - 1))
+                self._send(Pong("idle", self.mirror.expected - 1, self._activity()))
             case Shutdown():
                 return False
         return True
+
+    def _activity(self) -> Activity:
+        return Activity(self.doing, 0, time.monotonic() - self._made_at)
 
     async def _work(self) -> None:
         while True:

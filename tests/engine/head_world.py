@@ -62,6 +62,10 @@ class HeadWorld:
         self.speaker = Speaker(self.tokenizer.encode_trusted(script))
         self.spec = spec
         self.ranks: list[FakeRank] = []
+        """The one that stands for each rank now."""
+        self.started = 0
+        self.mending = False
+        """Whether ranks that end are started again, as an agent does."""
         self.url = f"http://{self.front.address}"
         self.http = aiohttp.ClientSession(
             self.url, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False
@@ -70,10 +74,21 @@ class HeadWorld:
         self._tasks: list[asyncio.Task[None]] = []
 
     def add_rank(self, rank: int) -> FakeRank:
-        fake = FakeRank(self.spec, rank, self.speaker)
-        self.ranks.append(fake)
-        self._tasks.append(asyncio.create_task(fake.run()))
+        fake = self._make_rank(rank)
+        self._tasks.append(asyncio.create_task(self._keep(fake)))
         return fake
+
+    def _make_rank(self, rank: int) -> FakeRank:
+        fake = FakeRank(self.spec, rank, self.speaker)
+        self.ranks[rank : rank + 1] = [fake]
+        self.started += 1
+        return fake
+
+    async def _keep(self, fake: FakeRank) -> None:
+        await fake.run()
+        while self.mending:
+            fake = self._make_rank(fake.rank)
+            await fake.run()
 
     async def begin(self) -> None:
         control = await self.engine.listen()
@@ -89,7 +104,13 @@ class HeadWorld:
         for fake in self.ranks:
             fake.received = 0  # the rehearsal's steps are no test's business
 
+    async def fault(self) -> str:
+        """Why an epoch ended."""
+        await until(lambda: bool(self.engine.recovery.fault), "a fault")
+        return str(self.engine.recovery.fault)
+
     async def end(self) -> None:
+        self.mending = False
         await self.http.close()
         if self.life is not None:
             self.life.cancel()

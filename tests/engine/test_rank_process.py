@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from engine.config import EngineConfig, ParallelPlan
+from engine.protocol.launch import EPOCH_OVER, GIVEN_UP
 from engine.protocol.steps import StepDone
 from tests.engine.rank_fleet import RankFailed, RankFleet
 from tests.engine.tiny_model import write_tiny_model
@@ -87,12 +88,12 @@ def test_a_lost_peer_fails_the_step_instead_of_hanging(pair: RankFleet) -> None:
     pair.links[0].send(step)
     with pytest.raises(RankFailed, match="connection to peer 1"):
         pair.links[0].receive(StepDone, 10)
-    assert ended(pair, 0) == 1
+    assert ended(pair, 0) == EPOCH_OVER, "it is not to blame"
 
 
 def test_a_rank_ends_with_its_head(single: RankFleet) -> None:
     single.links[0].sock.close()
-    assert ended(single, 0) == 1
+    assert ended(single, 0) == EPOCH_OVER
     assert "head closed the connection" in single.log(0)
     single.links.clear()
 
@@ -132,6 +133,6 @@ def test_a_damaged_spec_is_one_clear_line() -> None:
         timeout=60,
         check=False,
     )
-    assert done.returncode == 2
+    assert done.returncode == GIVEN_UP
     assert b"launch spec on standard input is damaged" in done.stdout
     assert not done.stderr

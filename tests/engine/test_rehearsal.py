@@ -15,7 +15,7 @@ async def test_a_head_is_not_ready_before_an_answer_has_gone_the_whole_way() -> 
         ranks = [world.add_rank(rank) for rank in range(2)]
         for rank in ranks:
             await rank.allow(0)
-        await until(lambda: ranks[0].received == 1, "the prompt of the rehearsal")
+        await until(lambda: ranks[0].received >= 1, "the prompt of the rehearsal")
         assert world.engine.status == "loading"
         await ranks[0].allow(None)
         await until(lambda: ranks[0].answered == 2, "prompt and one more token")
