@@ -57,6 +57,8 @@ def agent(options: Options, node: str, address: str, token: str) -> Program:
     """An agent knows its own token and none of the panel's secrets."""
     inherited = _environment(without=(*SECRETS_FOR_NOBODY, *SECRETS_FOR_THE_PANEL))
     arguments = ["-m", "engine.agent", f"--server={options.url}", f"--address={address}"]
+    # Named after the node, not its token: that is another one at every start of `up`.
+    arguments.append(f"--state={options.state / 'agents' / node}")
     return python_program(
         node,
         arguments,

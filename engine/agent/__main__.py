@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from engine.agent.home import STATE_VARIABLE, HomeLock, state_folder
 from engine.agent.inventory import address_towards, take_inventory
 from engine.agent.link import socket_url
 from engine.agent.node import NodeAgent
@@ -31,14 +32,19 @@ def main(arguments: list[str] | None = None, drivers: Mapping[str, Driver] = DRI
         socket_url(options.server)
         token = read_token(options)
         address = options.address or address_towards(options.server)
+        folder = state_folder(options.state, token)
+        lock = HomeLock(folder)
     except (EngineError, OSError) as error:
         print(f"engine.agent: {error}", file=sys.stderr)
         return 2
-    return asyncio.run(_serve(options.server, token, address, drivers))
+    inventory = take_inventory(address, link_address=options.link_address)
+    try:
+        return asyncio.run(_serve(NodeAgent(options.server, token, inventory, folder, drivers)))
+    finally:
+        lock.release()
 
 
-async def _serve(server: str, token: str, address: str, drivers: Mapping[str, Driver]) -> int:
-    agent = NodeAgent(server, token, take_inventory(address), drivers)
+async def _serve(agent: NodeAgent) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -46,7 +52,7 @@ async def _serve(server: str, token: str, address: str, drivers: Mapping[str, Dr
     try:
         await agent.run(stop)
     except ExceptionGroup as failures:
-        log.error("The agent failed and ends with its engines.", exc_info=failures)
+        log.error("The agent failed; its engines wait for another.", exc_info=failures)
         return 1
     return 0
 
@@ -79,6 +85,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--address", help="the address other nodes reach this one at (default: towards the server)"
+    )
+    parser.add_argument(
+        "--link-address",
+        default="",
+        help="this machine's address on the cable between the boxes, for the ranks alone",
+    )
+    parser.add_argument(
+        "--state",
+        help=f"a private folder for what outlives this agent (default: under {STATE_VARIABLE} or "
+        "~/.local/state/tandem-agent); one agent a folder",
     )
     return parser
 

@@ -35,12 +35,13 @@ KERNEL_SETS = (
 """Instruction sets that decide which kernels run, by their names in /proc/cpuinfo."""
 
 
-def take_inventory(address: str, cpuinfo: Path = CPUINFO) -> Inventory:
+def take_inventory(address: str, cpuinfo: Path = CPUINFO, *, link_address: str = "") -> Inventory:
     fields = _first_cpu(cpuinfo)
     flags = set((fields.get("flags") or fields.get("Features") or "").split())
     return Inventory(
         hostname=socket.gethostname(),
         address=address,
+        link_address=link_address,
         platform=f"{platform.system()} {platform.release()} {platform.machine()}",
         cpu_model=fields.get("model name") or platform.processor() or platform.machine(),
         cpu_count=_usable_cpus(),

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 PATH = "/ws/agent"
 OPEN_SECONDS = 10.0
 FLUSH_SECONDS = 0.25
-FIRST_DELAY, MOST_DELAY = 0.5, 15.0
+FIRST_DELAY, MOST_DELAY = 0.2, 5.0
 REFUSED_DELAY = 30.0
 """A wrong token does not become right by itself, but an operator may correct it."""
 MAX_MESSAGE = 8 * 1024 * 1024

@@ -13,8 +13,11 @@ class LogBuffer:
         self._unsent: deque[str] = deque(maxlen=BATCH_LINES)
         self._left_out = 0
 
-    def append(self, line: str) -> None:
+    def append(self, line: str, fresh: bool = True) -> None:
+        """A line that is not fresh was sent before, by another agent."""
         self._tail.append(line)
+        if not fresh:
+            return
         if len(self._unsent) == BATCH_LINES:
             self._left_out += 1
         self._unsent.append(line)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from engine.agent.heads import Heads
 from engine.agent.link import Link
@@ -25,10 +26,11 @@ class NodeAgent:
         server: str,
         token: str,
         inventory: Inventory,
+        folder: Path,
         drivers: Mapping[str, Driver] = DRIVERS,
     ) -> None:
         self.wake = asyncio.Event()
-        self.supervisor = Supervisor(self._changed, drivers)
+        self.supervisor = Supervisor(self._changed, drivers, folder)
         self.heads = Heads(self.supervisor, self._changed)
         self.telemetry = TelemetryLoop(self.supervisor, self.heads)
         self.link = Link(server, token, inventory, self)
@@ -38,8 +40,10 @@ class NodeAgent:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; then every engine is ended in order, with the link still up.
 
-        A part that fails raises out of here as an exception group, and takes the engines with it.
+        A part that fails raises out of here as an exception group; the engines wait for another
+        agent. What one before this has left is taken over first, so that no report is without it.
         """
+        await self.supervisor.adopt()
         parts = (self.supervisor.run(), self.heads.run(), self.telemetry.run(), self.link.run())
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(part) for part in parts]

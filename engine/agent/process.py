@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
 
-from engine.agent.child import Child, LineSplitter
+from engine.agent.child import Child
 from engine.agent.endings import exit_reason
+from engine.agent.home import Home
 from engine.agent.logs import LogBuffer
+from engine.agent.note import Note, encode_note
+from engine.agent.priority import restore
 from engine.agent.reconcile import Life
 from engine.agent.restart import STEADY_SECONDS, judge_end
 from engine.drivers import driver_named
@@ -18,17 +20,11 @@ from engine.errors import gettext_noop as _
 from engine.protocol.agent import ProcessState, ProcessStatus
 from engine.protocol.launch import ProcessSpec
 
-DRAIN_SECONDS = 1.0
-"""How long the last words of an exited process are waited for."""
-
 
 class EngineProcess:
-    """Started again when it ends unasked, as `judge_end` says. `changed` is called on every change
-    worth reporting."""
+    """Started again when it ends unasked, as `judge_end` says."""
 
-    def __init__(
-        self, spec: ProcessSpec, drivers: Mapping[str, Driver], changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, spec: ProcessSpec, home: Home) -> None:
         self.spec = spec
         self.log = LogBuffer()
         self.restarts = 0
@@ -36,13 +32,26 @@ class EngineProcess:
         self.exited = asyncio.Event()
         """It has ended for good."""
         self.status: ProcessStatus = "starting"
-        self._drivers = drivers
-        self._changed = changed
-        self._child: Child | None = None
+        self.child: Child | None = None
+        """The one that lives, or lived last; None while it waits to be started again."""
+        self.spare: Child | None = None
+        """Another one of its kind, ready to be told what to do."""
+        self._home = home
+        self._adopted: Child | None = None
         self._stop_asked = asyncio.Event()
         self._failures = 0
         self._exit_code: int | None = None
         self._reason = Said()
+        self._ended_because = Said()
+
+    @classmethod
+    def adopt(cls, note: Note, child: Child, home: Home) -> "EngineProcess":
+        """Of an agent that has gone."""
+        process = cls(note.spec, home)
+        process.restarts, process._failures = note.restarts, note.failures
+        process.started_at = note.started_at
+        process.child = process._adopted = child
+        return process
 
     @property
     def life(self) -> Life:
@@ -53,11 +62,11 @@ class EngineProcess:
     @property
     def driver(self) -> Driver:
         """Raises DriverError when this node has no such driver; then nothing was started."""
-        return driver_named(self.spec.driver, self._drivers)
+        return driver_named(self.spec.driver, self._home.drivers)
 
     @property
     def pid(self) -> int | None:
-        return self._child.pid if self._child else None
+        return self.child.pid if self.child else None
 
     def state(self) -> ProcessState:
         gone = self.exited.is_set()
@@ -79,93 +88,131 @@ class EngineProcess:
 
     def mark_ready(self) -> None:
         """The driver found this head answering."""
-        if self.status == "starting" and self._child is not None:
+        if self.status == "starting" and self.child is not None:
             self.status = "running"
-            self._changed()
+            self._home.changed()
 
     async def live(self) -> None:
         """From the first start to the end that is final."""
         while not self._stop_asked.is_set():
-            began = time.monotonic()
             try:
                 code = await self._live_once()
             except DriverError as error:
                 self._note_end(None, _not_started(error.said))
                 break
-            verdict = judge_end(self._failures, code, time.monotonic() - began)
+            verdict = judge_end(self._failures, code, time.time() - self.started_at)
             self._failures = verdict.failures
             if verdict.delay is None or self._stop_asked.is_set():
                 break
             await self._pause(verdict.delay)
+        self.drop_spare()
         self.status = "exited"
         self.exited.set()
-        self._changed()
+        self._home.changed()
 
     async def stop(self) -> None:
         """Ask, wait, insist; `exited` is set once it is gone."""
         if self._stop_asked.is_set():
             return
         self._stop_asked.set()
-        if self._child is None:
+        self.drop_spare()
+        if self.child is None:
             return
-        self._child.signal_group(self.driver.stop_signal)
+        self.child.signal_group(self.driver.stop_signal)
         try:
             await asyncio.wait_for(self.exited.wait(), self.driver.stop_seconds)
         except TimeoutError:
             self.log.append(f"(still running after {self.driver.stop_seconds:g} s: killed)")
-            self._child.signal_group(signal.SIGKILL)
+            self.kill()
+
+    def end_because(self, reason: Said) -> None:
+        """Kill it, to be started again; `reason` is told in place of the signal."""
+        if self.child is None or self.child.ended.is_set() or self._ended_because:
+            return
+        self._ended_because = reason
+        self.log.append(f"({reason})")
+        self.kill()
 
     def kill(self) -> None:
-        """The agent itself is going down: no event loop to wait with."""
-        if self._child and not self.exited.is_set():
-            self._child.kill()
+        if self.child and not self.child.ended.is_set():
+            self.child.signal_group(signal.SIGKILL)
+            if self.child.stopped_keeper:
+                self.child.kill()
+
+    def let_go(self) -> None:
+        """This agent ends; the process waits for another."""
+        self.drop_spare()
+        if self.child:
+            self.child.close()
+
+    @property
+    def waits_for_its_work(self) -> bool:
+        """Its program is told on its standard input what to do; only then can it have a spare."""
+        return bool(self.driver.command(self.spec).standard_input)
+
+    def spawn_spare(self) -> None:
+        """Raises OSError."""
+        command = self.driver.command(self.spec)
+        self.spare = Child.spawn(command, f"{self.spec.key} (spare)", self._home.folder, self._stop)
+
+    def drop_spare(self) -> None:
+        if self.spare:
+            self.spare.kill()
+            self.spare = None
+
+    @property
+    def _stop(self) -> tuple[signal.Signals, float]:
+        return self.driver.stop_signal, self.driver.stop_seconds
 
     async def _live_once(self) -> int | None:
         """Exit code; None when it could not be started. Raises DriverError."""
-        command = self.driver.command(self.spec)
-        self.started_at = time.time()
         try:
-            child = Child.spawn(command)
+            child = self._adopted or self._begin()
         except OSError as error:
             self._note_end(None, _not_started(system_words(error)))
             return None
-        self._child = child
+        self.child, self._adopted = child, None
+        child.listen(self._keep)
+        await child.came.wait()
         self.status = "running" if self.spec.role == "rank" else "starting"
-        self._changed()
-        code = await self._collect(child)
-        self._note_end(code, exit_reason(code, self._stop_asked.is_set(), self.log.last))
+        self._home.changed()
+        await child.ended.wait()
+        asked = self._stop_asked.is_set()
+        code = child.code if child.code is not None else -signal.SIGKILL
+        because, self._ended_because = self._ended_because, Said()
+        self._note_end(code, because or exit_reason(code, asked, self.log.last))
         return code
 
-    async def _collect(self, child: Child) -> int:
-        """Its log until it exits, and its exit code."""
-        reading = asyncio.create_task(self._read(child))
-        try:
-            code = await child.wait()
-            child.signal_group(signal.SIGKILL)  # Whatever it left behind.
-            await asyncio.wait({reading}, timeout=DRAIN_SECONDS)
-        finally:
-            reading.cancel()
-        child.close()
-        return code
+    def _begin(self) -> Child:
+        """From the spare when there is one. Raises OSError and DriverError."""
+        command = self.driver.command(self.spec)
+        self.started_at = time.time()
+        child, self.spare = self.spare, None
+        if child is None or child.ended.is_set():
+            child = Child.spawn(command, self.spec.key, self._home.folder, self._stop)
+        else:
+            restore(child)
+        note = Note(
+            spec=self.spec,
+            restarts=self.restarts,
+            failures=self._failures,
+            started_at=self.started_at,
+        )
+        child.give(encode_note(note), command.standard_input)
+        return child
 
     async def _pause(self, seconds: float) -> None:
         """Until it is due again, or not wanted any more."""
         self.restarts += 1
-        self._child, self.status = None, "starting"
-        self.log.append(f"({self._reason} Starting it again in {seconds:g} s.)")
-        self._changed()
+        self.child, self.status = None, "starting"
+        self.log.append(f"({self._reason} Starting it again in {seconds:.3g} s.)")
+        self._home.changed()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stop_asked.wait(), seconds)
 
-    async def _read(self, child: Child) -> None:
-        splitter = LineSplitter()
-        async for chunk in child.output():
-            self._keep(splitter.feed(chunk))
-        self._keep(splitter.end())
-
-    def _keep(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.log.append(line.replace(self.spec.token, "***") if self.spec.token else line)
+    def _keep(self, line: str, fresh: bool) -> None:
+        text = line.replace(self.spec.token, "***") if self.spec.token else line
+        self.log.append(text, fresh)
 
     def _note_end(self, code: int | None, reason: Said) -> None:
         self._exit_code, self._reason = code, reason

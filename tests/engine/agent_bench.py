@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 from engine.agent.supervisor import Supervisor
 from engine.protocol.agent import ProcessState
@@ -15,11 +16,11 @@ class Bench:
 
     running: asyncio.Task[None]
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.driver = ScriptDriver()
         self.told: Callable[[], object] = lambda: None
         """Called on every change that the supervisor reports."""
-        self.supervisor = Supervisor(self._changed, {"script": self.driver})
+        self.supervisor = Supervisor(self._changed, {"script": self.driver}, folder)
 
     def _changed(self) -> None:
         self.told()
@@ -56,10 +57,14 @@ class Bench:
 
 
 @contextlib.asynccontextmanager
-async def agent_bench() -> AsyncIterator[Bench]:
-    bench = Bench()
+async def agent_bench(folder: Path) -> AsyncIterator[Bench]:
+    """Afterwards nothing is left of what it started."""
+    bench = Bench(folder)
+    await bench.supervisor.adopt()
     bench.running = asyncio.create_task(bench.supervisor.run())
     yield bench
+    bench.driver.stop_seconds = 0.2
+    if not bench.running.done():
+        await bench.supervisor.stop_all()
     bench.running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await bench.running
+    await asyncio.wait({bench.running})

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.agent.child import MAX_LINE, LineSplitter
+from engine.agent.lines import MAX_LINE, LineSplitter
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1)), st.data())

@@ -1,21 +1,27 @@
-"""The agent as its own process: however it ends, no engine process is left behind."""
+"""The agent as its own process: killed, its engines wait for the next; asked, they end with it."""
 
 import asyncio
 import contextlib
 import os
 import signal
+import stat
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from engine.protocol.agent import Observed
 from tests.engine.agents import DEAF, SERVE, lives, spec_of, until
 from tests.engine.control_peer import TOKEN, ControlPeer
 
 AGENT = """
 import sys
+import engine.agent.child
 from engine.agent.__main__ import main
 from tests.engine.agents import ScriptDriver
+
+engine.agent.child.ORPHAN_SECONDS = 3.0
 
 class Faulty(ScriptDriver):
     name = "faulty"
@@ -57,22 +63,58 @@ async def peer() -> AsyncIterator[ControlPeer]:
 
 
 @pytest.fixture
-async def agent(peer: ControlPeer) -> AsyncIterator[AgentProcess]:
-    agent = await AgentProcess.start("--server", peer.url, "--address", "127.0.0.2")
+async def agent(peer: ControlPeer, tmp_path: Path) -> AsyncIterator[AgentProcess]:
+    agent = await start(peer, tmp_path)
     yield agent
     with contextlib.suppress(ProcessLookupError):
-        agent.process.kill()
+        agent.process.terminate()
     await agent.end()
 
 
-async def test_kill_9_leaves_no_orphans(peer: ControlPeer, agent: AgentProcess) -> None:
+async def start(peer: ControlPeer, folder: Path) -> AgentProcess:
+    return await AgentProcess.start(
+        "--server", peer.url, "--address", "127.0.0.2", "--state", str(folder)
+    )
+
+
+async def test_after_a_kill_9_the_next_agent_goes_on_with_the_same_engines(
+    peer: ControlPeer, agent: AgentProcess, tmp_path: Path
+) -> None:
     await peer.ask(spec_of(SERVE), spec_of(DEAF, rank=1))
     await peer.sees("l1:rank0", "running")
     await peer.sees("l1:rank1", "running")
     pids = [state.pid or 0 for state in peer.observed.processes]
-    assert all(lives(pid) for pid in pids)
     os.kill(agent.pid, signal.SIGKILL)
-    await until(lambda: not any(lives(pid) for pid in pids), "the end of all engines")
+    await agent.end()
+    assert all(lives(pid) for pid in pids)
+    dials = peer.dials
+    second = await start(peer, tmp_path)
+    await until(lambda: peer.dials > dials and bool(peer.all(Observed)), "the next agent's report")
+    first_report = peer.all(Observed)[0]
+    assert sorted(state.pid or 0 for state in first_report.processes) == sorted(pids)
+    os.kill(second.pid, signal.SIGTERM)
+    assert (await second.end())[0] == 0
+    assert not any(lives(pid) for pid in pids)
+
+
+async def test_kill_9_leaves_nothing_behind_for_long(
+    peer: ControlPeer, agent: AgentProcess, tmp_path: Path
+) -> None:
+    await peer.ask(spec_of(SERVE))
+    pid = (await peer.sees("l1:rank0", "running")).pid or 0
+    os.kill(agent.pid, signal.SIGKILL)
+    await until(lambda: not lives(pid), "the engine's end")
+    await until(lambda: not list(tmp_path.glob("*.keeper")), "its keeper's end")
+
+
+async def test_a_second_agent_with_the_same_state_folder_refuses(
+    peer: ControlPeer, agent: AgentProcess, tmp_path: Path
+) -> None:
+    await until(lambda: bool(peer.heard), "the link")
+    code, said = await (await start(peer, tmp_path)).end()
+    assert code == 2
+    assert f"Another agent works with the state folder {tmp_path}." in said
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -88,16 +130,15 @@ async def test_it_ends_in_order_when_asked(
     assert not lives(engine)
 
 
-async def test_a_part_that_fails_takes_the_agent_down_loudly(
-    peer: ControlPeer, agent: AgentProcess
+async def test_a_part_that_fails_takes_the_agent_down_loudly_but_not_its_engines(
+    peer: ControlPeer, agent: AgentProcess, tmp_path: Path
 ) -> None:
     await peer.ask(spec_of(SERVE), spec_of(SERVE, role="head", driver="faulty"))
     code, said = await agent.end()
     assert code == 1
-    assert "The agent failed and ends with its engines." in said
+    assert "The agent failed; its engines wait for another." in said
     assert "a mistake in a driver" in said
-    pids = [state.pid or 0 for state in peer.observed.processes]
-    assert not any(lives(pid) for pid in pids)
+    await until(lambda: not list(tmp_path.glob("*.keeper")), "their end, since none comes")
 
 
 async def test_the_token_is_not_in_the_command_line_nor_in_the_log(

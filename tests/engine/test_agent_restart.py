@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,8 @@ codes = st.none() | st.integers(-15, 255).filter(lambda code: code not in (EPOCH
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with agent_bench() as bench:
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with agent_bench(tmp_path) as bench:
         yield bench
 
 

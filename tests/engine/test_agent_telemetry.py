@@ -3,11 +3,13 @@
 import asyncio
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from engine.agent.engine_samples import ENGINE_METRICS, engine_samples, silent_samples
 from engine.agent.heads import Heads, HeadView
+from engine.agent.home import Home
 from engine.agent.process import EngineProcess
 from engine.agent.supervisor import Supervisor
 from engine.agent.telemetry import TelemetryLoop
@@ -23,7 +25,7 @@ def nothing() -> None: ...
 
 
 def telemetry() -> TelemetryLoop:
-    supervisor = Supervisor(nothing, {})
+    supervisor = Supervisor(nothing, {}, Path("/nowhere"))
     return TelemetryLoop(supervisor, Heads(supervisor, nothing))
 
 
@@ -94,7 +96,9 @@ def test_a_silent_head_has_no_values() -> None:
 
 def head_view() -> HeadView:
     spec = spec_of("", role="head")
-    return HeadView(EngineProcess(spec, {"script": ScriptDriver()}, nothing))
+    return HeadView(
+        EngineProcess(spec, Home(Path("/nowhere"), {"script": ScriptDriver()}, nothing))
+    )
 
 
 def test_counters_and_step_phases_are_no_news_but_status_is() -> None:
