@@ -1,9 +1,10 @@
 # make run   set everything up and start Tandem
 # make test  every test; make lint  formatting, types, import rules
+# make bench  what the scheduler, collectives and parallel plans cost, as JSON
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help run install test lint format
+.PHONY: help run install test bench lint format
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -15,7 +16,7 @@ PYTHON ?= $(shell for it in python3 python3.11 python3.12 python3.13; do \
 	&& { echo $$it; break; }; done)
 
 help:
-	@sed -n 's/^# //p' Makefile | head -2
+	@sed -n 's/^# //p' Makefile | head -3
 
 run: install
 	@exec $(BIN)/python manage.py up
@@ -24,6 +25,11 @@ install: $(VENV)/.installed
 
 test: $(VENV)/.test-installed
 	$(BIN)/python -m pytest $(ARGS)
+
+bench: $(VENV)/.installed
+	$(BIN)/python -m engine.bench --scheduler
+	$(BIN)/python -m engine.bench --collectives
+	$(BIN)/python -m engine.bench --parallel
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .

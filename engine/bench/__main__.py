@@ -24,11 +24,28 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="how long the first ten requests of a fresh engine wait for their first token",
     )
+    what.add_argument(
+        "--collectives",
+        action="store_true",
+        help="what an all-reduce between two processes takes over shared memory, TCP and gloo",
+    )
+    what.add_argument(
+        "--parallel",
+        action="store_true",
+        help="tokens per second of two ranks against one of two threads, and of a pipeline with a "
+        "batch for each stage against one with a single batch",
+    )
     parser.add_argument(
         "--steps", type=_positive, default=2000, help="of --scheduler, of each kind (default 2000)"
     )
-    parser.add_argument("--model", type=Path, help="of --warm-up: a model; default the bundled one")
+    parser.add_argument(
+        "--model", type=Path, help="of --warm-up and --parallel: a model; default the bundled one"
+    )
     parser.add_argument("--plan", default="tp=1,pp=1", help="of --warm-up, e.g. tp=2,pp=1")
+    parser.add_argument(
+        "--rounds", type=_positive, default=7, help="of --parallel, of each kind (default 7)"
+    )
+    parser.add_argument("--json", type=Path, help="write the report to this file as well")
     return parser.parse_args(arguments)
 
 
@@ -44,18 +61,30 @@ def measure(options: argparse.Namespace) -> msgspec.Struct:
         from engine.bench import scheduler
 
         return scheduler.measure(options.steps)
+    if options.collectives:
+        from engine.bench import collectives
+
+        return collectives.measure()
+    if options.parallel:
+        from engine.bench import parallel
+
+        return parallel.measure(options.model, options.rounds)
     from engine.bench import warm_up
 
     return warm_up.measure(options.model, ParallelPlan.parse(options.plan))
 
 
 def main() -> int:
+    options = parse(sys.argv[1:])
     try:
-        report = measure(parse(sys.argv[1:]))
+        report = measure(options)
     except EngineError as error:
         print(error, file=sys.stderr)
         return 1
-    print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    text = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+    print(text)
+    if options.json is not None:
+        options.json.write_text(text + "\n")
     return 0
 
 

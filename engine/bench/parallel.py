@@ -1,0 +1,143 @@
+"""What splitting a model over processes of one machine gains or costs, in tokens per second.
+
+Two pairs are compared, each with the real scheduler and real rank processes, taking turns so that a
+busy moment of the machine falls on both: two ranks of one thread with one rank of two threads, and
+a pipeline whose stages work on different batches with one that has a single batch on its way.
+"""
+
+import random
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from engine.bench.fleet import Fleet
+from engine.bundled import bundled_model
+from engine.checkpoint import open_checkpoint
+from engine.config import EngineConfig, ParallelPlan
+from engine.core.request import Request
+from engine.core.scheduler import Scheduler
+from engine.errors import RankError
+from engine.protocol.steps import Sampling
+
+BATCH = 8
+ANSWER = 64
+PROMPT = 16
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens per second, in the order of measuring, and medians."""
+
+    what: str
+    than: str
+    transport: str
+    """Of the first."""
+    rates: list[float]
+    others: list[float]
+    rate: float
+    other: float
+    ratio: float
+    """Median of the rounds' own ratios."""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    model: str
+    batch: int
+    answer_tokens: int
+    prompt_tokens: int
+    tensor_parallel: Comparison
+    pipeline: Comparison
+
+
+def measure(model: Path | None, rounds: int) -> Report:
+    """Raises EngineError when an engine cannot start."""
+    path = model or bundled_model()
+    alone = Side(path, "tp=1,pp=1", "1 process x 2 threads", threads=2)
+    split = Side(path, "tp=2,pp=1", "2 processes x 1 thread")
+    single = Side(path, "tp=1,pp=2", "2 stages, one batch on its way", batches=1)
+    turns = Side(path, "tp=1,pp=2", "2 stages, a batch each")
+    return Report(
+        model=path.stem,
+        batch=BATCH,
+        answer_tokens=ANSWER,
+        prompt_tokens=PROMPT,
+        tensor_parallel=_compare(split, alone, rounds),
+        pipeline=_compare(turns, single, rounds),
+    )
+
+
+class Side:
+    """One way to run the model."""
+
+    def __init__(
+        self, model: Path, plan: str, name: str, *, threads: int = 1, batches: int | None = None
+    ) -> None:
+        self.name = name
+        checkpoint = open_checkpoint(model)
+        config = EngineConfig(
+            plan=ParallelPlan.parse(plan),
+            max_batch_size=BATCH,
+            kv_cache_tokens=4096,
+            threads_per_rank=threads,
+        )
+        self.fleet = Fleet(model, config)
+        self._tokens = range(checkpoint.config.vocab_size // 2)
+        self._random = random.Random(name)
+        if batches == 1:
+            # A scheduler that knows of no stages has all rows in one step, and waits for it.
+            config = msgspec.structs.replace(config, plan=ParallelPlan())
+        self._scheduler = Scheduler(config, checkpoint.config.context_length)
+        if batches is not None:
+            self._scheduler.depth = batches
+        self._made = 0
+
+    def run(self) -> float:
+        """Tokens per second of a full batch from its prompts to its last token."""
+        requests = [self._request() for _ in range(BATCH)]
+        began = time.perf_counter()
+        self._scheduler.add_all(requests)
+        while any(request.finish is None for request in requests):
+            while (step := self._scheduler.schedule(time.monotonic())) is not None:
+                self.fleet.send(step)
+            self._scheduler.apply(self.fleet.result(), time.monotonic())
+        seconds = time.perf_counter() - began
+        self._settle()
+        if any(len(request.emitted) != ANSWER for request in requests):
+            raise RankError("An answer has the wrong length.")
+        return BATCH * ANSWER / seconds
+
+    def _settle(self) -> None:
+        """What was sent ahead of the last token still runs."""
+        while self._scheduler.in_flight:
+            self._scheduler.apply(self.fleet.result(), time.monotonic())
+
+    def _request(self) -> Request:
+        self._made += 1
+        prompt = self._random.choices(self._tokens, k=PROMPT)
+        greedy = Sampling(temperature=0.0)
+        return Request(id=str(self._made), prompt=prompt, max_tokens=ANSWER, sampling=greedy)
+
+
+def _compare(side: Side, other: Side, rounds: int) -> Comparison:
+    with ExitStack() as stack:
+        for each in (side, other):
+            stack.enter_context(each.fleet)
+            each.run()
+        pairs = [(side.run(), other.run()) for _ in range(rounds)]
+    return Comparison(
+        what=side.name,
+        than=other.name,
+        transport=side.fleet.transport,
+        rates=[round(rate, 2) for rate, _other in pairs],
+        others=[round(other, 2) for _rate, other in pairs],
+        rate=_middle([rate for rate, _other in pairs]),
+        other=_middle([other for _rate, other in pairs]),
+        ratio=_middle([rate / other for rate, other in pairs]),
+    )
+
+
+def _middle(values: Sequence[float]) -> float:
+    return round(median(values), 3)
