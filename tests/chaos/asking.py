@@ -72,6 +72,19 @@ class Asker:
                 time.sleep(RETRY_SECONDS)
         return answer
 
+    def whole(self, body: dict[str, Any]) -> str:
+        """Ask without streaming; what went wrong, or nothing."""
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=SILENCE)
+        plain = {name: it for name, it in body.items() if not name.startswith("stream")}
+        try:
+            headers = self._headers | {"Content-Type": "application/json"}
+            connection.request("POST", "/v1/completions", json.dumps(plain), headers)
+            response = connection.getresponse()
+            words = response.read()
+        finally:
+            connection.close()
+        return "" if response.status == 200 else f"status {response.status}: {words[:200]!r}"
+
     def _connect(self, answer: Answer, body: dict[str, Any], stop: Callable[[], bool]) -> None:
         connection = http.client.HTTPConnection(self._host, self._port, timeout=SILENCE)
         try:

@@ -12,6 +12,7 @@ from typing import Any
 from tests.chaos.asking import Asker
 from tests.chaos.faults import KINDS, SAME_PLACEMENT, Mark
 from tests.chaos.fleet import Fleet
+from tests.chaos.leaks import leaks_of
 from tests.chaos.measures import spread, waited
 from tests.chaos.readers import Readers, Tally
 from tests.chaos.references import Reference
@@ -19,8 +20,6 @@ from tests.chaos.waiting import wait_for
 
 WHOLE_SECONDS = 180.0
 CALM_SECONDS = (0.5, 2.5)
-BLOCKS_SECONDS = 45.0
-"""Longer than a head keeps an answer whose reader has gone."""
 
 
 def tell(line: str) -> None:
@@ -87,7 +86,8 @@ class Chaos:
             self.account.unrepaired.append(str(error))
             tell(f"NOT REPAIRED: {error}")
         self._readers.finish()
-        self._look_for_leaks()
+        leaks = leaks_of(self._fleet)
+        self.account.blocks_leaked, self.account.audit = leaks.blocks, leaks.audit
         self.account.seconds = time.monotonic() - started
         return self.account
 
@@ -121,24 +121,6 @@ class Chaos:
 
     def _wait(self, what: str, done: Callable[[], bool], pause: float = 0.1) -> None:
         wait_for(what, done, WHOLE_SECONDS, self._fleet.story, pause)
-
-    def _look_for_leaks(self) -> None:
-        """Every head is idle by now, and audits its blocks when it is."""
-        used: Counter[str] = Counter()
-
-        def all_free() -> bool:
-            used.clear()
-            for launch in self._fleet.panel.launches():
-                stats = self._fleet.stats(launch)
-                used[launch.launch] = stats.get("kv_blocks_used", 0) if stats else 1
-            return bool(used) and not used.total()
-
-        try:
-            wait_for("free blocks", all_free, BLOCKS_SECONDS)
-            wait_for("a whole fleet", lambda: not self._fleet.why_not_whole(), BLOCKS_SECONDS)
-        except TimeoutError as error:
-            self.account.audit.append(f"{error} {dict(used)} {self._fleet.why_not_whole()}")
-        self.account.blocks_leaked = used.total()
 
 
 def report(account: Account, **more: Any) -> dict[str, Any]:

@@ -90,19 +90,19 @@ def agent_paused(fleet: Fleet, rng: random.Random, mark: Mark) -> None:
 
 
 def web_killed(fleet: Fleet, rng: random.Random, mark: Mark) -> None:
-    _kill_of_panel(fleet, mark, "dashboard.asgi:application")
+    _kill_of_panel(fleet, mark, "web", "dashboard.asgi:application")
 
 
 def worker_killed(fleet: Fleet, rng: random.Random, mark: Mark) -> None:
-    _kill_of_panel(fleet, mark, "celery", "worker")
+    _kill_of_panel(fleet, mark, "worker", "celery", "worker")
 
 
 def postgres_killed(fleet: Fleet, rng: random.Random, mark: Mark) -> None:
-    _kill_of_panel(fleet, mark, "-D", f"{fleet.office.state}/postgres")
+    _kill_of_panel(fleet, mark, "Postgres", "-D", f"{fleet.office.state}/postgres")
 
 
 def valkey_killed(fleet: Fleet, rng: random.Random, mark: Mark) -> None:
-    _kill_of_panel(fleet, mark, f"unixsocket:{fleet.panel.valkey_socket}")
+    _kill_of_panel(fleet, mark, "Valkey", f"unixsocket:{fleet.panel.valkey_socket}")
 
 
 def cable_out(fleet: Fleet, rng: random.Random, mark: Mark) -> None:
@@ -205,9 +205,9 @@ def _notice(fleet: Fleet, launch: Launch, mark: Mark) -> None:
     mark.detected = time.monotonic() - mark.struck
 
 
-def _kill_of_panel(fleet: Fleet, mark: Mark, *words: str) -> None:
+def _kill_of_panel(fleet: Fleet, mark: Mark, name: str, *words: str) -> None:
     pid = fleet.panel.pid_of(*words)
-    mark.strike(words[0])
+    mark.strike(name)
     send(pid, signal.SIGKILL)
 
     def replaced() -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from tests.chaos.kept import KeptAgent
 from tests.chaos.office import Office, office
 from tests.chaos.panel import ROUTE, Launch, Panel, ask
-from tests.chaos.processes import listener, of_state, with_words
+from tests.chaos.processes import listener, with_words
 from tests.chaos.waiting import wait_for
 
 DEPLOY_SECONDS = 180.0
@@ -34,7 +34,7 @@ class Fleet:
         tokens = json.loads(self._furnish(f"nodes({addresses!r})").splitlines()[-1])
         for name, box, managed in zip(NODES, self.office.boxes, self.office.managed, strict=True):
             arguments = [f"--server={self.panel.url}", f"--address={managed}"]
-            arguments.append(f"--link-address={box.address}")
+            arguments += [f"--link-address={box.address}", f"--state={self.folder / name}"]
             agent = KeptAgent(box, arguments, tokens[name], self.folder / f"{name}.log")
             self.agents.append(agent)
             agent.start()
@@ -101,7 +101,7 @@ class Fleet:
     def processes(self) -> list[int]:
         """Everything of the fleet: in the boxes and of the panel."""
         inside = [pid for box in self.office.boxes for pid in box.pids()]
-        return sorted({*inside, *of_state(self.office.state)})
+        return sorted({*inside, *self.panel.processes()})
 
     def _furnish(self, call: str) -> str:
         code = f"from tests.chaos import furnish; furnish.{call}"

@@ -134,6 +134,9 @@ class Panel:
     def pids_of(self, *words: str) -> list[int]:
         return with_words(of_state(self._office.state), *words)
 
+    def processes(self) -> list[int]:
+        return of_state(self._office.state)
+
     @property
     def valkey_socket(self) -> Path:
         return self._office.state / "run" / "valkey.sock"

@@ -27,7 +27,7 @@ def of_state(state: Path) -> list[int]:
 
 
 def command(pid: int) -> list[str]:
-    """Its words; none when it has gone. A program that gives itself a title parts them by blanks."""
+    """Its words; none when it has gone. A title that a program gave itself is cut at blanks."""
     return _read(pid, "cmdline").replace("\0", " ").split()
 
 
