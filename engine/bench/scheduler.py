@@ -2,11 +2,13 @@
 
 256 answers run; whenever one ends, a waiting request takes its place and a new one comes to wait,
 so that steps have the usual mix: 256 rows, about one of them a prompt. Answers differ in length.
+As in the head, a step is decided while the one before it is on its way.
 """
 
 import random
 import sys
 import time
+from collections import deque
 from statistics import fmean, median, quantiles
 
 import msgspec
@@ -108,6 +110,7 @@ class _Load:
         self._random = random.Random(waiting)
         self._root = namespace("bench", "1")
         self._made = 0
+        self._results: deque[Result] = deque()
         self._rows: list[int] = []
         self._now = 0.0
         self._seconds: dict[str, list[float]] = {
@@ -161,9 +164,11 @@ class _Load:
         assert step is not None
         encode(step)
         encoded = time.thread_time()
-        result = Result(step.n, [7] * sum(row.sample for row in step.rows), [], _NO_TIME)
+        tokens = [7] * sum(row.sample for row in step.rows)
+        self._results.append(Result(step.n, tokens, [], _NO_TIME))
         arrived = time.thread_time()
-        self.scheduler.apply(result, self._now)
+        if len(self._results) == self.scheduler.depth:
+            self.scheduler.apply(self._results.popleft(), self._now)
         applied = time.thread_time()
         self._seconds["schedule"].append(scheduled - begun)
         self._seconds["encode"].append(encoded - scheduled)

@@ -159,7 +159,7 @@ class Scheduler:
             if finish is not None:
                 events.append(self._roster.leave(sequence, finish, "", token, report))
                 continue
-            if sequence.unread:
+            if sequence.computed < sequence.length:
                 sequence.last = token
                 ready.append(sequence)
             events.append(Event(request, token, None, report))
