@@ -37,6 +37,13 @@ lint: $(VENV)/.test-installed
 	DATABASE_URL=postgresql:///types-only $(BIN)/mypy
 	$(BIN)/lint-imports
 
+# As root: a fleet in two network namespaces, broken again and again; and its memory over minutes.
+chaos: $(VENV)/.test-installed
+	@$(BIN)/python -m tests.chaos $(ARGS)
+
+soak: $(VENV)/.test-installed
+	@$(BIN)/python -m tests.chaos.soak $(ARGS)
+
 format: $(VENV)/.test-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

@@ -6,7 +6,7 @@ import subprocess
 import threading
 from pathlib import Path
 
-from dashboard.embedded.process import die_with_parent
+from tests.chaos.leash import on_leash
 from tests.engine.boxes import Box
 
 STOP_SECONDS = 30.0
@@ -54,7 +54,7 @@ class KeptAgent:
                     self._arguments,
                     self._environment,
                     output,
-                    before=die_with_parent(signal.SIGKILL),
+                    leash=on_leash(),
                 )
             self._process.wait()
             self._stopping.wait(0.1)  # A program that cannot start is not to take a core.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from dashboard.embedded import EmbeddedPostgres
-from dashboard.embedded.process import die_with_parent
+from tests.chaos.leash import on_leash
 from tests.chaos.office import Office
 from tests.chaos.processes import of_state, with_words
 from tests.chaos.waiting import wait_for
@@ -49,13 +49,12 @@ class Panel:
         """Until it is ready for agents. Raises RuntimeError with its words when it ends before."""
         with self._log.open("wb") as output:
             self._up = subprocess.Popen(
-                [sys.executable, "manage.py", "up", "--nodes", "0", "--no-demo"],
+                [*on_leash(), sys.executable, "manage.py", "up", "--nodes", "0", "--no-demo"],
                 cwd=ROOT,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                preexec_fn=die_with_parent(signal.SIGKILL),
             )
         wait_for("the panel's start", self._ready_or_ended, START_SECONDS, self._words)
         if self._up.poll() is not None:

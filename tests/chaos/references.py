@@ -44,7 +44,8 @@ class Reference:
         return (lost, repeated) if lost or repeated else (1, 1)
 
 
-def question(prompt: str, tokens: int, **more: Any) -> dict[str, Any]:
+def question(prompt: str | list[int], tokens: int, **more: Any) -> dict[str, Any]:
+    """As a request's body: greedy, streamed, exactly `tokens` long."""
     return {
         "model": ROUTE,
         "prompt": prompt,

@@ -59,18 +59,18 @@ class Box:
         environment: Mapping[str, str],
         output: IO[bytes],
         stdin: int = subprocess.DEVNULL,
-        before: Callable[[], None] | None = None,
+        leash: list[str] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Python with `arguments` in this box; its pid is the process's own. `before` runs in the
-        child, after the fork."""
+        """Python with `arguments` in this box; its pid is the process's own. `leash` is a command
+        that becomes the one that follows it."""
+        enter = ["ip", "netns", "exec", self.name]
         return subprocess.Popen(
-            ["ip", "netns", "exec", self.name, sys.executable, *arguments],
+            [*(leash or []), *enter, sys.executable, *arguments],
             stdin=stdin,
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=ROOT,
             env=dict(environment),
-            preexec_fn=before,
         )
 
     def inside(self, work: Callable[[], T]) -> T:
