@@ -18,9 +18,11 @@ TITLE_LENGTH = 60
 LISTED = 200
 ABANDONED_AFTER = timedelta(seconds=30)
 """An answer whose writer saved nothing for so long has lost its writer."""
+LEFT_AFTER = timedelta(seconds=5)
+"""The same, where it costs little to be wrong."""
 
 
-KEPT = ("content", "reasoning", "status", "error", "metrics")
+KEPT = ("content", "reasoning", "status", "error", "metrics", "stream", "launch")
 
 
 class ConversationMissing(TandemError):
@@ -96,6 +98,20 @@ def keep(answer: Message) -> bool:
     kept = Message.objects.filter(pk=answer.pk).update(**fields)
     Conversation.objects.filter(pk=answer.conversation_id).update(updated=timezone.now())
     return kept == 1
+
+
+def unfinished(user: User, pk: int) -> Turn | None:
+    """An answer that is being written, and that its head may still have."""
+    conversation = Conversation.objects.filter(user=user, pk=pk).first()
+    if conversation is None:
+        return None
+    answer = conversation.messages.filter(status=MessageStatus.STREAMING).exclude(stream="").last()
+    return None if answer is None else Turn(conversation, answer, [])
+
+
+def is_left(turn: Turn) -> bool:
+    """Whether nobody seems to write it any more."""
+    return timezone.now() - turn.conversation.updated > LEFT_AFTER
 
 
 def close_abandoned(conversation: Conversation) -> None:

@@ -17,17 +17,26 @@ from dashboard.conversations import Turn
 from dashboard.gateway.client import (
     ChatEvent,
     Finished,
+    Paused,
     ReasoningDelta,
+    Resumed,
     TextDelta,
     Usage,
+    chat_request,
+    open_chat,
     stream_chat,
 )
 from dashboard.gateway.errors import ApiError
-from dashboard.gateway.routes import Target, answering_ranks, find_target
+from dashboard.gateway.passage import Passage
+from dashboard.gateway.patience import AWAY, patiently
+from dashboard.gateway.routes import answering_ranks
+from dashboard.models import Message
 from dashboard.rendering import render_markdown
 from dashboard.texts import storable
 
 KEEP_SECONDS = 2.0
+LAST_KEEP_SECONDS = 120.0
+"""For the database to take the answer in the end, should it be away."""
 RENDER_SECONDS = 0.4
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -35,9 +44,17 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class Answering:
     """Runs one turn. Cancel its task to stop: the text so far and its metrics stay."""
 
-    def __init__(self, turn: Turn, parameters: dict[str, Any], send: Send) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        parameters: dict[str, Any],
+        send: Send,
+        passage: Passage | None = None,
+    ) -> None:
+        """`passage`: of an answer that lost its writer; it is told again from its beginning."""
         self.turn = turn
         self.ended = False
+        self._passage = passage
         self._parameters = parameters
         self._send = send
         self._asked = time.monotonic()
@@ -76,7 +93,7 @@ class Answering:
         self.ended = True
         answer = self.turn.answer
         answer.status, answer.error, answer.metrics = status, error, self._metrics()
-        await database_sync_to_async(conversations.keep)(answer)
+        await _keep_at_last(answer)
         message = {
             "type": "done",
             "message": answer.pk,
@@ -87,15 +104,25 @@ class Answering:
         await self._send(message)
 
     async def _ask(self) -> None:
-        route = self.turn.conversation.route
-        target: Target = await database_sync_to_async(find_target)(route)
-        ranks = await database_sync_to_async(answering_ranks)(target.launch)
-        self._source = {"route": route, "launch": target.launch, "ranks": ranks}
-        body = {"model": route, "messages": self.turn.prompt, **self._parameters}
+        passage = self._passage or await self._open()
+        try:
+            route, launch = self.turn.conversation.route, passage.launch
+            ranks = await patiently(answering_ranks, launch)
+            self._source = {"route": route, "launch": launch, "ranks": ranks}
+            if self._passage is not None:
+                self.turn.answer.content = self.turn.answer.reasoning = ""
+            async with aclosing(stream_chat(passage)) as events:
+                async for event in events:
+                    await self._take(event)
+        finally:
+            passage.close()
+
+    async def _open(self) -> Passage:
+        body = {"messages": self.turn.prompt, **self._parameters}
         request_id = f"chat_{uuid.uuid4().hex}"
-        async with aclosing(stream_chat(target, body, request_id=request_id)) as events:
-            async for event in events:
-                await self._take(event)
+        passage = await open_chat(chat_request(self.turn.conversation.route, body, request_id))
+        self.turn.answer.stream, self.turn.answer.launch = request_id, passage.launch
+        return passage
 
     async def _take(self, event: ChatEvent) -> None:
         match event:
@@ -108,6 +135,10 @@ class Answering:
                 text = self._clock(text)
                 self.turn.answer.reasoning += text
                 await self._send({"type": "reasoning", "text": text})
+            case Paused():
+                await self._send({"type": "paused"})
+            case Resumed():
+                await self._send({"type": "resumed"})
             case Finished(reason):
                 self._finish_reason = reason
             case Usage():
@@ -135,7 +166,8 @@ class Answering:
         kept = True
         while kept:
             await asyncio.sleep(KEEP_SECONDS)
-            kept = await keep(self.turn.answer)
+            with suppress(*AWAY):  # the next time, or in the end
+                kept = await keep(self.turn.answer)
         if answering is not None:
             answering.cancel()
 
@@ -151,6 +183,8 @@ class Answering:
             return {**self._source, "parameters": self._parameters}
         tokens = self._usage.completion_tokens if self._usage else self._pieces
         decoding = self._last - self._first
+        if self._passage is not None:
+            return {**self._source, "tokens": tokens, "finish_reason": self._finish_reason}
         return {
             **self._source,
             "parameters": self._parameters,
@@ -162,6 +196,19 @@ class Answering:
             "tokens_per_second": (tokens - 1) / decoding if tokens > 1 and decoding > 0 else None,
             "finish_reason": self._finish_reason,
         }
+
+
+async def _keep_at_last(answer: Message) -> None:
+    """Nothing comes after this, so it is worth some patience."""
+    deadline = time.monotonic() + LAST_KEEP_SECONDS
+    while True:
+        try:
+            await database_sync_to_async(conversations.keep)(answer)
+            return
+        except AWAY:
+            if time.monotonic() >= deadline:
+                raise
+        await asyncio.sleep(1.0)
 
 
 def _utf16_length(text: str) -> int:

@@ -3,12 +3,13 @@
 import asyncio
 import json
 import logging
+import time
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
 
 import msgspec
-from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -20,12 +21,18 @@ from dashboard.choices import MessageStatus
 from dashboard.consumers.answer import Answering
 from dashboard.conversations import Turn
 from dashboard.errors import TandemError
+from dashboard.gateway.passage import Passage
+from dashboard.gateway.patience import patiently
+from dashboard.gateway.reconnect import attached
 from dashboard.parameters import Parameters
 from dashboard.texts import storable
 
 logger = logging.getLogger(__name__)
 SIGNED_OUT = 4403
 STOP_SECONDS = 5.0
+ADOPT_SECONDS = 20.0
+"""How long an answer is looked for that lost its writer."""
+ADOPT_PAUSE = 0.5
 MAX_TEXT = 200_000
 
 
@@ -52,11 +59,19 @@ class Again(msgspec.Struct, tag="again"):
     parameters: Parameters = msgspec.field(default_factory=Parameters)
 
 
+class Follow(msgspec.Struct, tag="follow"):
+    """Go on with an answer that this page shows and nobody seems to write any more."""
+
+    conversation: int
+
+
 class Stop(msgspec.Struct, tag="stop"):
     pass
 
 
-_decoder: msgspec.json.Decoder[Send | Again | Stop] = msgspec.json.Decoder(Send | Again | Stop)
+_decoder: msgspec.json.Decoder[Send | Again | Follow | Stop] = msgspec.json.Decoder(
+    Send | Again | Follow | Stop
+)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
@@ -65,8 +80,8 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
-    """Accepts `send`, `again` and `stop`; answers `conversation`, `start`, `delta`, `render`,
-    `done` and `error`."""
+    """Accepts `send`, `again`, `follow` and `stop`; answers `conversation`, `start`, `delta`,
+    `reasoning`, `render`, `paused`, `resumed`, `done` and `error`."""
 
     answering: Answering | None = None
     task: asyncio.Task[None] | None = None
@@ -89,7 +104,10 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
             await self._stop()
             return
         try:
-            await self._begin(message)
+            if isinstance(message, Follow):
+                self._follow(message)
+            else:
+                await self._begin(message)
         except TandemError as error:
             await self._say("error", message=str(error))
 
@@ -100,17 +118,45 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
     async def _begin(self, message: Send | Again) -> None:
         if self.task is not None and not self.task.done():
             raise conversations.Busy(_("An answer is on its way; stop it or wait for its end."))
-        if not await database_sync_to_async(self._still_signed_in)():
+        if not await patiently(self._still_signed_in):
             text = _("You were signed out. Sign in in another tab, then send it again here.")
             await self._say("error", message=text)
             await self.close(SIGNED_OUT)
             return
         parameters = message.parameters.fields()
-        turn = await database_sync_to_async(self._turn)(message)
+        turn = await patiently(self._turn, message)
         await self._say("conversation", id=turn.conversation.pk, title=turn.conversation.title)
         self.answering = Answering(turn, parameters, self._send_message)
-        self.task = asyncio.create_task(self.answering.run())
+        self._start(self.answering.run())
+
+    def _follow(self, message: Follow) -> None:
+        if self.task is None or self.task.done():
+            self.answering = None
+            self._start(self._adopt(message.conversation))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self.task = asyncio.create_task(work)
         self.task.add_done_callback(_log_failure)
+
+    async def _adopt(self, conversation: int) -> None:
+        """Finish an answer whose writer died with its process, while its head still has it."""
+        deadline = time.monotonic() + ADOPT_SECONDS
+        while time.monotonic() < deadline:
+            turn = await patiently(conversations.unfinished, self.scope["user"], conversation)
+            if turn is None:
+                return
+            passage = await self._take_up(turn)
+            if passage is not None:
+                self.answering = Answering(turn, {}, self._send_message, passage)
+                await self.answering.run()
+                return
+            await asyncio.sleep(ADOPT_PAUSE)
+
+    async def _take_up(self, turn: Turn) -> Passage | None:
+        """None while somebody writes it, or where no head has it."""
+        if not conversations.is_left(turn):
+            return None
+        return await attached(turn.answer.stream, turn.answer.launch, orphan=True)
 
     def _still_signed_in(self) -> bool:
         """The socket may be older than a sign-out, an expiry or the end of the account."""
@@ -135,11 +181,13 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
     async def _stop(self) -> None:
         """Hang up on the head; wait until what came is kept."""
         task, answering = self.task, self.answering
-        if task is None or answering is None or answering.ended:
+        if task is None or (answering is not None and answering.ended):
             return
         if not task.cancelling():
             task.cancel()
         await asyncio.wait({task}, timeout=STOP_SECONDS)
+        if answering is None:
+            return
         await answering.end(MessageStatus.STOPPED)  # a task cancelled before it began says nothing
 
     async def _say(self, kind: Literal["conversation", "error"], **fields: Any) -> None:

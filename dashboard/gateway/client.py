@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 from django.utils.translation import gettext as _
 
+from dashboard.gateway.balance import leading_text
+from dashboard.gateway.blocks import Comment, Event
 from dashboard.gateway.errors import ApiError
-from dashboard.gateway.routes import Target
-from dashboard.gateway.stream import EventReader
-from dashboard.gateway.upstream import Answer, asking, broken
+from dashboard.gateway.hold import Request
+from dashboard.gateway.passage import Passage
 
 
 class TextDelta(msgspec.Struct, frozen=True):
@@ -38,7 +39,15 @@ class Usage(msgspec.Struct, frozen=True):
     completion_tokens: int
 
 
-ChatEvent = TextDelta | ReasoningDelta | Finished | Usage
+class Paused(msgspec.Struct, frozen=True):
+    """The model recovers; the answer goes on when it is back."""
+
+
+class Resumed(msgspec.Struct, frozen=True):
+    """It goes on."""
+
+
+ChatEvent = TextDelta | ReasoningDelta | Finished | Usage | Paused | Resumed
 
 
 class _Delta(msgspec.Struct):
@@ -66,40 +75,61 @@ class _Chunk(msgspec.Struct):
 _chunks: msgspec.json.Decoder[_Chunk] = msgspec.json.Decoder(_Chunk)
 
 
-async def stream_chat(
-    target: Target, body: dict[str, Any], *, request_id: str
-) -> AsyncGenerator[ChatEvent, None]:
-    """Ask for a streamed answer. Closing the iterator aborts the request at the head at once.
-
-    Raises ApiError when the head refuses, fails or goes away.
-    """
+def chat_request(route: str, body: dict[str, Any], request_id: str) -> Request:
+    """For a streamed answer with its usage all along."""
     options = {"include_usage": True, "continuous_usage_stats": True}
-    wanted = {**body, "stream": True, "stream_options": options}
-    payload = msgspec.json.encode(wanted)
-    async with asking(target, "/v1/chat/completions", payload, request_id=request_id) as answer:
+    wanted = {**body, "model": route, "stream": True, "stream_options": options}
+    return Request(
+        route=route,
+        path="/v1/chat/completions",
+        body=msgspec.json.encode(wanted),
+        stream=True,
+        id=request_id,
+        key=leading_text(wanted),
+    )
+
+
+async def stream_chat(passage: Passage) -> AsyncGenerator[ChatEvent, None]:
+    """The answer of an open passage. Closing the iterator aborts it at the head at once.
+
+    Raises ApiError when the head refuses, or when nobody goes on with it.
+    """
+    async with aclosing(passage.blocks()) as blocks:
+        async for block in blocks:
+            if isinstance(block, Event):
+                for event in _read(block.data):
+                    yield event
+            elif (notice := _notice(block)) is not None:
+                yield notice
+
+
+async def open_chat(request: Request) -> Passage:
+    """Ask. Raises ApiError when the head refuses, or when there is none."""
+    passage = Passage(request)
+    try:
+        answer = await passage.open()
         if not answer.is_stream:
             raise _refusal(answer.status, await answer.read())
-        async for event in _events(target, answer):
-            yield event
+    except BaseException:
+        passage.close()
+        raise
+    return passage
 
 
-async def _events(target: Target, answer: Answer) -> AsyncGenerator[ChatEvent, None]:
-    reader = EventReader()
-    async with aclosing(answer.chunks()) as chunks:
-        async for chunk in chunks:
-            for payload in reader.feed(chunk):
-                if payload == b"[DONE]":
-                    return
-                for event in _read(target, payload):
-                    yield event
-    raise broken(target, "the stream ended without [DONE]")
+def _notice(comment: Comment) -> Paused | Resumed | None:
+    if comment.line == b": paused":
+        return Paused()
+    return Resumed() if comment.line.startswith(b": resumed") else None
 
 
-def _read(target: Target, payload: bytes) -> list[ChatEvent]:
+def _read(payload: bytes) -> list[ChatEvent]:
+    if payload == b"[DONE]":
+        return []
     try:
         chunk = _chunks.decode(payload)
     except msgspec.DecodeError as error:
-        raise broken(target, error) from error
+        text = _("The answer came in a form that cannot be read.")
+        raise ApiError(text, status=502) from error
     if chunk.error is not None:
         raise _failure(chunk.error, 502)
     events: list[ChatEvent] = []

@@ -1,27 +1,57 @@
-"""From the name in `model` to the replica that answers."""
+"""From the name in `model` to the replicas that can answer."""
 
 from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _
 
-from dashboard.choices import DeploymentStatus, ReplicaStatus
+from dashboard.choices import (
+    ANSWERING_REPLICA_STATUSES,
+    DeploymentStatus,
+    ReplicaRole,
+    ReplicaStatus,
+)
 from dashboard.gateway.errors import ApiError
 from dashboard.models import Deployment, Rank, Replica
 from dashboard.texts import storable
 
 RETRY_SECONDS = 5
 """How soon it is worth asking again while a deployment is on its way up."""
-ON_ITS_WAY = (DeploymentStatus.STARTING, DeploymentStatus.RESTARTING)
+ON_ITS_WAY = (
+    DeploymentStatus.STARTING,
+    DeploymentStatus.RESTARTING,
+    DeploymentStatus.RECOVERING,
+)
+OVER = (DeploymentStatus.STOPPED, DeploymentStatus.STOPPING, DeploymentStatus.FAILED)
 
 
 @dataclass(frozen=True)
 class Target:
-    """A ready replica's head: where it listens and the secret it wants to see."""
+    """An answering replica's head: where it listens and the secret it wants to see."""
 
     route: str
     launch: str
     base_url: str
     token: str = field(repr=False)
+    role: str = ReplicaRole.PRIMARY
+    index: int = 0
+    status: str = ReplicaStatus.READY
+    model: str = ""
+    """Name of what it serves."""
+
+    @property
+    def ready(self) -> bool:
+        return self.status == ReplicaStatus.READY
+
+    @property
+    def order(self) -> tuple[bool, bool, int]:
+        """The smallest is asked first: a ready primary, a ready fallback, what recovers."""
+        return (not self.ready, self.role != ReplicaRole.PRIMARY, self.index)
+
+
+class NotReady(ApiError):
+    """No replica answers; `soon` when one may before long."""
+
+    soon = False
 
 
 def find_deployment(name: str) -> Deployment:
@@ -33,16 +63,47 @@ def find_deployment(name: str) -> Deployment:
     return deployment
 
 
-def find_target(name: str) -> Target:
-    """The newest ready replica of a route; 404 for an unknown one, else 503 with the reason."""
-    replica = (
-        Replica.objects.filter(deployment__name=storable(name), status=ReplicaStatus.READY)
+def find_targets(name: str) -> list[Target]:
+    """The answering replicas of a route, in the order to ask them; the newest of each place only.
+
+    404 for an unknown route; NotReady with the reason when none answers.
+    """
+    replicas = (
+        Replica.objects.filter(
+            deployment__name=storable(name), status__in=ANSWERING_REPLICA_STATUSES
+        )
+        .select_related("model", "deployment__model")
         .order_by("-pk")
+    )
+    places: dict[tuple[str, int], Target] = {}
+    for replica in replicas:
+        places.setdefault((replica.role, replica.index), _target(name, replica))
+    if not places:
+        raise _not_ready(find_deployment(name))
+    return sorted(places.values(), key=lambda target: target.order)
+
+
+def find_launch(launch: str) -> Target | None:
+    """The head of a launch that still answers, for one who knows no route."""
+    replica = (
+        Replica.objects.filter(launch=storable(launch))
+        .select_related("model", "deployment__model")
         .first()
     )
-    if replica is None:
-        raise _not_ready(find_deployment(name))
-    return Target(name, replica.launch, replica.base_url, replica.token)
+    return None if replica is None else _target(replica.deployment.name, replica)
+
+
+def _target(name: str, replica: Replica) -> Target:
+    return Target(
+        route=name,
+        launch=replica.launch,
+        base_url=replica.base_url,
+        token=replica.token,
+        role=replica.role,
+        index=replica.index,
+        status=replica.status,
+        model=(replica.model or replica.deployment.model).name,
+    )
 
 
 def answering_ranks(launch: str) -> list[dict[str, str | int]]:
@@ -77,14 +138,13 @@ def why_not_ready(deployment: Deployment) -> str:
     return f"{text} {deployment.reason}".rstrip()
 
 
-def _not_ready(deployment: Deployment) -> ApiError:
-    soon = deployment.status in ON_ITS_WAY
-    return ApiError(
-        why_not_ready(deployment),
-        status=503,
-        code="model_not_ready",
-        retry_after=RETRY_SECONDS if soon else 60,
+def _not_ready(deployment: Deployment) -> NotReady:
+    retry = RETRY_SECONDS if deployment.status in ON_ITS_WAY else 60
+    error = NotReady(
+        why_not_ready(deployment), status=503, code="model_not_ready", retry_after=retry
     )
+    error.soon = deployment.wanted and deployment.status not in OVER
+    return error
 
 
 def _unknown(name: str) -> ApiError:

@@ -1,63 +1,54 @@
-"""Server-sent events: passed through byte for byte, or read into messages."""
+"""A passage as Django sends it on: byte for byte what the heads wrote for the caller."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 
-from django.utils.translation import gettext as _
-
+from dashboard.gateway.blocks import Comment, Event
 from dashboard.gateway.errors import ApiError
-from dashboard.gateway.routes import Target
-from dashboard.gateway.upstream import Answer, broken
-
-DONE = b"data: [DONE]"
-KEPT_TAIL = 64
-MAX_EVENT_BYTES = 16 * 1024 * 1024
+from dashboard.gateway.passage import Passage
 
 
 class Relay:
-    """A head's stream for Django to send on, untouched.
-
-    When the head goes away before `[DONE]` the caller gets an error event, never a silent end and
+    """When nobody goes on with the answer the caller gets an error event, never a silent end and
     never an endless wait. Django calls `close` when the caller is gone.
     """
 
-    def __init__(self, target: Target, answer: Answer) -> None:
-        self._target = target
-        self._answer = answer
+    def __init__(self, passage: Passage, sent: Sequence[int] = ()) -> None:
+        """`sent`: what a caller who comes back has got, from its last event's id."""
+        self._passage = passage
+        self._seen = Seen(sent)
 
     def close(self) -> None:
-        self._answer.close()
+        self._passage.close()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        tail = b""
         try:
-            async with aclosing(self._answer.chunks()) as chunks:
-                async for chunk in chunks:
-                    tail = (tail + chunk)[-KEPT_TAIL:]
-                    yield chunk
-            if DONE not in tail:
-                raise broken(self._target, "the stream ended without [DONE]")
+            async with aclosing(self._passage.blocks()) as blocks:
+                async for block in blocks:
+                    if isinstance(block, Comment) or not self._seen.has(block):
+                        yield block.encode()
         except ApiError as error:
-            separator = b"" if not tail or tail.endswith(b"\n\n") else b"\n\n"
-            yield separator + b"data: " + error.encode() + b"\n\n"
+            yield b"data: " + error.encode() + b"\n\n"
 
 
-class EventReader:
-    """Cuts a byte stream into the `data:` payloads of its events, across any chunk borders."""
+class Seen:
+    """Tells events that a caller has from those it lacks."""
 
-    def __init__(self) -> None:
-        self._buffer = b""
+    def __init__(self, sent: Sequence[int]) -> None:
+        self._sent = list(sent)
+        self._counts: list[int] = []
 
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Payloads completed by `chunk`. Raises ApiError on an event without end."""
-        self._buffer = (self._buffer + chunk).replace(b"\r\n", b"\n")
-        *events, self._buffer = self._buffer.split(b"\n\n")
-        if len(self._buffer) > MAX_EVENT_BYTES:
-            raise ApiError(_("The answer came in a form that cannot be read."), status=502)
-        return [payload for event in events if (payload := _payload(event))]
+    def has(self, event: Event) -> bool:
+        if not self._sent or not (number := event.id):
+            return False
+        before, self._counts = self._counts, read_counts(number.decode())
+        before += [0] * (len(self._counts) - len(before))
+        for index, count in enumerate(self._counts):
+            if count != before[index]:
+                return index < len(self._sent) and count <= self._sent[index]
+        return False
 
 
-def _payload(event: bytes) -> bytes:
-    """The `data` lines of one event, joined; empty for comments and keep-alives."""
-    lines = [line[5:].removeprefix(b" ") for line in event.split(b"\n") if line[:5] == b"data:"]
-    return b"\n".join(lines)
+def read_counts(number: str) -> list[int]:
+    """From an event's id; raises ValueError for anything else."""
+    return [int(count) for count in number.split(",")]

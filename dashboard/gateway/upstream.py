@@ -1,9 +1,8 @@
 """The way to a replica's head and back: one HTTP request, closed as soon as nobody listens."""
 
 import asyncio
-import logging
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -14,11 +13,14 @@ from dashboard.gateway.routes import RETRY_SECONDS, Target
 
 CONNECT_SECONDS = 5.0
 STALL_SECONDS = 300.0
-"""Longest silence in a stream; covers the wait in the head's queue."""
+"""Longest silence in a stream; covers the wait in the queue of an engine that never says so."""
+SILENCE_SECONDS = 8.0
+"""Longest silence of a head that keeps a journal: it says every few seconds that it is there."""
+JOURNAL_HEADER = "X-Tandem-Journal"
+DROP_SECONDS = 5.0
 ANSWER_SECONDS = 1800.0
 """Longest wait for a whole answer that is not streamed."""
 
-logger = logging.getLogger(__name__)
 _sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
 
@@ -51,6 +53,8 @@ class Answer:
         self._response = response
         self.status = response.status
         self.headers = response.headers
+        self.journaled = response.headers.get(JOURNAL_HEADER) == "1"
+        """Whether another head can go on with this answer, and the head keeps it for a while."""
 
     @property
     def is_stream(self) -> bool:
@@ -67,8 +71,13 @@ class Answer:
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it arrives; 502 when it breaks off or falls silent."""
+        content = self._response.content
         try:
-            async for chunk in self._response.content.iter_any():
+            while True:
+                async with asyncio.timeout(SILENCE_SECONDS if self.journaled else STALL_SECONDS):
+                    chunk = await content.readany()
+                if not chunk:
+                    return
                 yield chunk
         except (aiohttp.ClientError, TimeoutError) as error:
             raise broken(self._target, error) from error
@@ -76,12 +85,20 @@ class Answer:
             self._response.close()
 
     def close(self) -> None:
-        """Hang up; the head aborts the request. Safe from any thread and more than once."""
+        """Hang up. Safe from any thread and more than once."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._response.close)
 
 
-async def ask(target: Target, path: str, body: bytes, *, stream: bool, request_id: str) -> Answer:
+async def ask(
+    target: Target,
+    path: str,
+    body: bytes | None,
+    *,
+    stream: bool,
+    request_id: str,
+    method: str = "POST",
+) -> Answer:
     """Send one request to the head; 502 when it cannot be reached or does not begin to answer."""
     timeout = aiohttp.ClientTimeout(
         total=None if stream else ANSWER_SECONDS,
@@ -92,10 +109,11 @@ async def ask(target: Target, path: str, body: bytes, *, stream: bool, request_i
         "Authorization": f"Bearer {target.token}",
         "Content-Type": "application/json",
         "X-Request-Id": request_id,
+        JOURNAL_HEADER: "1",
     }
     try:
-        response = await session().post(
-            target.base_url + path, data=body, headers=headers, timeout=timeout
+        response = await session().request(
+            method, target.base_url + path, data=body, headers=headers, timeout=timeout
         )
     except (aiohttp.ClientError, TimeoutError) as error:
         raise broken(target, error) from error
@@ -106,25 +124,33 @@ async def ask(target: Target, path: str, body: bytes, *, stream: bool, request_i
     return Answer(target, response)
 
 
-@asynccontextmanager
-async def asking(
-    target: Target, path: str, body: bytes, *, request_id: str
-) -> AsyncIterator[Answer]:
-    """`ask` for a stream, hung up on leaving the block, however it is left."""
-    answer = await ask(target, path, body, stream=True, request_id=request_id)
-    try:
-        yield answer
-    finally:
-        answer.close()
+async def drop(target: Target, request_id: str) -> None:
+    """Have a head abort a request at once. One that cannot be reached has lost it anyway, or aborts
+    it soon by itself."""
+    timeout = aiohttp.ClientTimeout(total=DROP_SECONDS)
+    headers = {"Authorization": f"Bearer {target.token}"}
+    url = f"{target.base_url}/streams/{request_id}"
+    with suppress(aiohttp.ClientError, TimeoutError):
+        async with session().delete(url, headers=headers, timeout=timeout):
+            pass
 
 
-def broken(target: Target, cause: object) -> ApiError:
-    """What to tell a caller whose head went away; the cause goes to the log."""
-    logger.warning("%s (launch %s) broke off: %r", target.route, target.launch, cause)
+class Broken(ApiError):
+    """A head that went away, or never was there."""
+
+    cause: object = None
+    elsewhere = False
+    """Whether it is there, and somebody else is only better."""
+
+
+def broken(target: Target, cause: object) -> Broken:
+    """What to tell a caller whose head went away; the cause is for the log."""
     message = _("%(name)s stopped answering. It is being restarted if it died; ask again shortly.")
-    return ApiError(
+    error = Broken(
         message % {"name": target.route},
         status=502,
         code="upstream_failed",
         retry_after=RETRY_SECONDS,
     )
+    error.cause = f"{target.route} (launch {target.launch}): {cause!r}"
+    return error

@@ -1,24 +1,27 @@
 """`/v1`: the public API. No cookies, no CSRF: a key in the Authorization header or nothing."""
 
-import uuid
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
 
 import msgspec
-from channels.db import database_sync_to_async
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
+from dashboard.gateway import ids
+from dashboard.gateway.balance import leading_text
 from dashboard.gateway.errors import ApiError
-from dashboard.gateway.keys import authenticate
+from dashboard.gateway.hold import Request
+from dashboard.gateway.keys import authenticate, owner_of
 from dashboard.gateway.opened import close_in_the_end
-from dashboard.gateway.routes import find_deployment, find_target, offered
-from dashboard.gateway.stream import Relay
-from dashboard.gateway.upstream import ask
-from dashboard.models import Deployment
+from dashboard.gateway.passage import Passage
+from dashboard.gateway.patience import patiently
+from dashboard.gateway.reconnect import reconnected
+from dashboard.gateway.routes import find_deployment, offered
+from dashboard.gateway.stream import Relay, read_counts
+from dashboard.models import ApiKey, Deployment
 
 PASSED_HEADERS = ("Retry-After", "Cache-Control")
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
@@ -31,8 +34,7 @@ def endpoint(*methods: str) -> Callable[[View], View]:
         @csrf_exempt
         @wraps(view)
         async def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            request_id = f"req_{uuid.uuid4().hex}"
-            request.META["tandem.request_id"] = request_id
+            request.META["tandem.request_id"] = ids.new_number()
             response: HttpResponseBase
             try:
                 if methods and request.method not in methods:
@@ -42,7 +44,7 @@ def endpoint(*methods: str) -> Callable[[View], View]:
                 response = error.response()
             if methods and response.status_code == 405:
                 response["Allow"] = ", ".join(methods)
-            response["X-Request-Id"] = request_id
+            response.setdefault("X-Request-Id", request.META["tandem.request_id"])
             return response
 
         return wrapped
@@ -75,15 +77,28 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
 
 @endpoint("GET")
 async def models(request: HttpRequest) -> HttpResponseBase:
-    response: HttpResponse = await database_sync_to_async(_list_models)(_authorization(request))
-    return response
+    return await patiently(_list_models, _authorization(request))
 
 
 @endpoint("GET")
 async def model(request: HttpRequest, name: str) -> HttpResponseBase:
-    show = database_sync_to_async(_show_model)
-    response: HttpResponse = await show(_authorization(request), name)
-    return response
+    return await patiently(_show_model, _authorization(request), name)
+
+
+@endpoint("GET")
+async def stream(request: HttpRequest, stream: str) -> HttpResponseBase:
+    """An answer whose connection broke, from behind the event that came last."""
+    owner = await owner_of(_authorization(request))
+    last = request.headers.get("Last-Event-ID", "")
+    try:
+        sent = read_counts(last) if last else []
+    except ValueError as error:
+        text = _("Last-Event-ID must be the id of an event of this stream.")
+        raise ApiError(text, status=400, code="invalid_event_id") from error
+    passage, number = await reconnected(stream, owner)
+    close_in_the_end(request, passage)
+    request.META["tandem.request_id"] = number
+    return _streamed(Relay(passage, sent), stream)
 
 
 def _authorization(request: HttpRequest) -> str:
@@ -119,28 +134,29 @@ def _json(value: object) -> HttpResponse:
 
 
 async def _forward(request: HttpRequest, path: str) -> HttpResponseBase:
-    await database_sync_to_async(authenticate)(_authorization(request))
-    body = request.body
-    name, stream = _read(body)
-    target = await database_sync_to_async(find_target)(name)
-    request_id = request.META["tandem.request_id"]
-    answer = await ask(target, path, body, stream=stream, request_id=request_id)
-    close_in_the_end(request, answer)
-    if answer.is_stream:
-        return _streamed(Relay(target, answer))
-    response = HttpResponse(
-        await answer.read(),
-        status=answer.status,
-        content_type=answer.headers.get("Content-Type", "application/json"),
-    )
+    owner = await owner_of(_authorization(request))
+    asked = _read(request, path)
+    passage = Passage(asked)
+    close_in_the_end(request, passage)
+    answer = await passage.open()
+    if asked.stream and answer.is_stream:
+        return _streamed(Relay(passage), _stream_id(asked, passage, owner))
+    whole = await passage.whole()
+    content_type = whole.headers.get("Content-Type", "application/json")
+    response = HttpResponse(whole.body, status=whole.status, content_type=content_type)
     for header in PASSED_HEADERS:
-        if header in answer.headers:
-            response[header] = answer.headers[header]
+        if header in whole.headers:
+            response[header] = whole.headers[header]
     return response
 
 
-def _read(body: bytes) -> tuple[str, bool]:
-    """The only fields the gateway needs, route and streaming; the head judges all others."""
+def _stream_id(asked: Request, passage: Passage, owner: ApiKey) -> str:
+    return ids.sign(ids.StreamId(asked.id, passage.launch, owner.pk))
+
+
+def _read(request: HttpRequest, path: str) -> Request:
+    """The only fields the gateway needs; the head judges all others."""
+    body = request.body
     try:
         fields = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
@@ -155,11 +171,19 @@ def _read(body: bytes) -> tuple[str, bool]:
     if not isinstance(name, str) or not name:
         text = _("`model` must name a deployment; GET /v1/models lists them.")
         raise ApiError(text, status=400, code="missing_model", param="model")
-    return name, fields.get("stream") is True
+    return Request(
+        route=name,
+        path=path,
+        body=body,
+        stream=fields.get("stream") is True,
+        id=request.META["tandem.request_id"],
+        key=leading_text(fields),
+    )
 
 
-def _streamed(relay: Relay) -> StreamingHttpResponse:
+def _streamed(relay: Relay, stream: str) -> StreamingHttpResponse:
     response = StreamingHttpResponse(relay, content_type="text/event-stream")
+    response["X-Request-Id"] = stream
     response["Cache-Control"] = "no-cache"
     response["X-Accel-Buffering"] = "no"
     return response

@@ -43,6 +43,10 @@ class Message(models.Model):
     )
     error = models.TextField(blank=True)
     metrics = models.JSONField(null=True)
+    stream = models.CharField(max_length=64, blank=True)
+    """Under which id a head has it, while it is being written."""
+    launch = models.CharField(max_length=32, blank=True)
+    """Whose head that is, or was at first."""
     created = models.DateTimeField(auto_now_add=True)
 
     class Meta:

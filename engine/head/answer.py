@@ -14,7 +14,7 @@ from engine.text.stops import StopMatcher
 from engine.text.tokenizer import TextTokenizer
 
 BEAT_SECONDS = 2.0
-"""Between two signs of life in a pause."""
+"""Between two signs of life of an answer that does not move."""
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -47,9 +47,9 @@ class Delta(msgspec.Struct, frozen=True):
 
 class Notice(msgspec.Struct, frozen=True):
     """What happens to an answer between two of its tokens: its ranks are being started anew, or are
-    back."""
+    back; or nothing, for a while."""
 
-    kind: Literal["paused", "resumed"]
+    kind: Literal["paused", "resumed", "waiting"]
 
 
 class Answer:
@@ -129,13 +129,13 @@ class Generation:
         self._news.set()
 
     async def __aiter__(self) -> AsyncIterator[Delta | Notice]:
-        """Notices from before the reader came are not repeated to it; that it is paused is, every
+        """Notices from before the reader came are not repeated to it. That nothing moves is, every
         few seconds."""
         missed, at, open_ = len(self._told), 0, len(self.requests)
         while open_:
             if at == len(self._told):
                 if not await self._has_more():
-                    yield Notice("paused")
+                    yield Notice("paused" if self.paused else "waiting")
                 continue
             news = self._told[at]
             at += 1
@@ -146,10 +146,10 @@ class Generation:
             yield news
 
     async def _has_more(self) -> bool:
-        """Wait for news; False when there was none for a while in a pause."""
+        """Wait for news; False when there was none for a while."""
         self._news.clear()
         try:
-            async with asyncio.timeout(BEAT_SECONDS if self.paused else None):
+            async with asyncio.timeout(BEAT_SECONDS):
                 await self._news.wait()
         except TimeoutError:
             return False

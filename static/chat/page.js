@@ -61,7 +61,15 @@ function onMessage(message) {
       page.dataset.conversation = message.id;
       side.refresh(conversation);
     },
-    start: () => thread.startAnswer(message.message),
+    start: () => {
+      if (composer.busy) {
+        thread.startAnswer(message.message);
+      } else if (thread.adoptAnswer(message.message)) {
+        composer.setBusy(true);
+      }
+    },
+    paused: () => thread.showPause(true),
+    resumed: () => thread.showPause(false),
     delta: () => thread.addText(message.text),
     reasoning: () => thread.addReasoning(message.text),
     render: () => thread.showRendered(message.html, message.length),
@@ -82,7 +90,7 @@ function onMessage(message) {
 function onState(state) {
   if (state === "open") {
     if (waiting && socket.send(waiting)) waiting = null;
-    else refetchUnfinished();
+    else takeUpUnfinished();
     return;
   }
   if (!composer.busy || waiting) return;
@@ -90,6 +98,13 @@ function onState(state) {
   if (!thread.accepted()) composer.restore(thread.withdraw());
   composer.setBusy(false);
   refuse(gettext("The connection was lost, so the answer was stopped. What came is kept."));
+}
+
+// Its writer may have died with the server's process; the engine keeps the answer for a while.
+function takeUpUnfinished() {
+  if (thread.unfinished() === null || conversation === null || composer.busy) return;
+  socket.send({ type: "follow", conversation });
+  refetchUnfinished();
 }
 
 // An answer that another tab reads, or that was cut with the connection: show it as it is kept.

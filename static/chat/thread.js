@@ -122,6 +122,28 @@ export function createThread({ onAgain }) {
       answer.dataset.message = message;
       question = null;
     },
+    /** Writes on an answer that is shown as it was kept; it comes again from its beginning. */
+    adoptAnswer(message) {
+      answer = find(message);
+      if (answer === null) return false;
+      text = "";
+      rendered = 0;
+      answer.querySelector(".prose").replaceChildren();
+      answer.querySelector(".reasoning")?.remove();
+      return true;
+    },
+    /** Says that the model recovers, for as long as it does. */
+    showPause(paused) {
+      keepingEnd(() => {
+        answer?.querySelector(".pause")?.remove();
+        if (!paused || answer === null) return;
+        const line = document.createElement("p");
+        line.className = "pause";
+        line.setAttribute("role", "status");
+        line.textContent = gettext("One moment: the model is recovering…");
+        answer.querySelector(".prose").after(line);
+      });
+    },
     addReasoning(more) {
       keepingEnd(() => {
         let thoughts = answer.querySelector(".reasoning");

@@ -8,6 +8,7 @@ from django.test import AsyncClient
 from django.utils import timezone
 
 from dashboard.choices import DeploymentStatus, ReplicaStatus
+from dashboard.gateway import hold
 from dashboard.models import ApiKey, Rank
 from tests.dashboard.fake_head import FakeHead, running
 from tests.dashboard.gateway_cast import (
@@ -154,6 +155,13 @@ def stale_token(head: FakeHead) -> str:
     return secret
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for a head that may come back."""
+    monkeypatch.setattr(hold, "WAIT_SECONDS", 0.3)
+
+
+@pytest.mark.usefixtures("impatient")
 async def test_a_refused_launch_token_is_not_blamed_on_the_callers_key(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -165,6 +173,7 @@ async def test_a_refused_launch_token_is_not_blamed_on_the_callers_key(
     assert "of another launch" not in caplog.text
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_head_that_cannot_be_reached_is_502() -> None:
     async with running(FakeHead()) as head:
         secret = await database_sync_to_async(stage)(head)

@@ -152,6 +152,8 @@ class Api:
             sent = read_counts(request.query_params.get("sent", ""))
         except ValueError as error:
             raise RequestError("sent takes counts with commas between them.") from error
+        if "orphan" in request.query_params and self._streams.has_reader(stream):
+            raise RequestError("Somebody reads this stream.", code="stream_in_use", status=409)
         return self._tell(stream, exchange, sent, again=True)
 
     async def drop(self, request: Request) -> Response:
@@ -165,7 +167,7 @@ class Api:
         """`again`: to somebody who does not know what was asked."""
         telling = Telling(exchange, exchange.marks(again=again), sent)
         events = telling.chunks() if exchange.asked.stream else telling.whole()
-        return EventStream(events, closed=self._streams.enter(stream))
+        return EventStream(events, self._streams.enter(stream), X_Tandem_Journal="1")
 
     def _card(self) -> Json:
         return {

@@ -59,7 +59,7 @@ class Telling:
         head = b"".join(map(self._block, range(self._answers), self._shape.opening()))
         async for news in self._generation:
             if isinstance(news, Notice):
-                yield _comment(news)
+                yield self._comment(news)
             elif news.finish == "error":
                 yield head + self._event(error_body(self._fault(news))[1]) + DONE
                 return
@@ -72,7 +72,7 @@ class Telling:
         """The answers in one event, in the end; until then only what a journal needs."""
         async for news in self._generation:
             if isinstance(news, Notice):
-                yield _comment(news)
+                yield self._comment(news)
                 continue
             if news.finish == "error":
                 status, body = error_body(self._fault(news))
@@ -105,6 +105,12 @@ class Telling:
             return data
         return self._marks.take() + (self._counts.line if number else b"") + data
 
+    def _comment(self, notice: Notice) -> bytes:
+        """A line, and no event. That nothing happens is news to a gateway alone."""
+        if notice.kind == "waiting" and self._marks is None:
+            return b""
+        return f": {notice.kind}\n".encode()
+
     def _mark(self, delta: Delta, told: int) -> None:
         if self._marks is not None:
             cached = self._generation.requests[delta.index].cached_tokens
@@ -127,7 +133,3 @@ def fault(delta: Delta) -> EngineError:
     if delta.refused:
         return RequestError(delta.error, code="impossible_form")
     return RankError(delta.error)
-
-
-def _comment(notice: Notice) -> bytes:
-    return f": {notice.kind}\n".encode()

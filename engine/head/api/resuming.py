@@ -114,5 +114,6 @@ def rebased(origin: Origin, sent: Sequence[int], told: Sequence[int], vocabulary
 
     `told`: by answer, the chunks that its beginning makes here.
     """
-    base = tuple(count - here for count, here in zip(sent, told, strict=False))
+    pairs = zip(sent, told, strict=False)
+    base = tuple(count - here if count else 0 for count, here in pairs)
     return msgspec.structs.replace(origin, vocabulary=vocabulary, base=base)

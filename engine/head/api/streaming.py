@@ -37,8 +37,13 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[bytes], closed: Callable[[], None]) -> None:
-        super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+    def __init__(
+        self, events: AsyncIterator[bytes], closed: Callable[[], None], **headers: str
+    ) -> None:
+        """`headers` with underscores for dashes."""
+        fixed = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        own = {name.replace("_", "-"): value for name, value in headers.items()}
+        super().__init__(headers=fixed | own)
         del self.headers["content-length"]
         self._events = events
         self._closed = closed
@@ -54,6 +59,8 @@ class EventStream(Response):
     async def _send_all(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         async for event in self._events:
+            if not event:
+                continue
             await send({"type": "http.response.body", "body": event, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

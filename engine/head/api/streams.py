@@ -33,6 +33,10 @@ class Streams:
         held = self._held.get(stream)
         return None if held is None else held.exchange
 
+    def has_reader(self, stream: str) -> bool:
+        held = self._held.get(stream)
+        return held is not None and held.readers > 0
+
     def keep(self, stream: str, exchange: Exchange) -> None:
         """From now on it can be found. One that had its id before has lost its reader."""
         self.drop(stream)

@@ -1,0 +1,209 @@
+"""An answer's way from whichever head has it to its caller; it outlives any of them."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import msgspec
+from django.utils.translation import gettext as _
+
+from dashboard.gateway.blocks import BlockReader, Comment, Event
+from dashboard.gateway.directory import targets_of
+from dashboard.gateway.errors import ApiError
+from dashboard.gateway.hold import PAUSE_SECONDS, Hold, Request
+from dashboard.gateway.routes import Target
+from dashboard.gateway.upstream import Answer, Broken, broken
+
+FRUITLESS = 5
+"""Heads in a row that break off without one more token; then the request may be the reason."""
+DONE = b"[DONE]"
+PAUSED = b": paused"
+
+logger = logging.getLogger(__name__)
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """An answer that is no stream."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = {}
+
+
+class Passage:
+    """`open` or `attach` it, then take its blocks, or the whole answer."""
+
+    def __init__(self, request: Request) -> None:
+        self._hold = Hold(request)
+        self._loop = asyncio.get_running_loop()
+        self._closed = False
+        self._model = ""
+        self._fruitless = 0
+        self._progress = 0
+
+    @property
+    def launch(self) -> str:
+        """Whose head has it now; empty where none does."""
+        return self._hold.target.launch if self._hold.target else ""
+
+    async def open(self) -> Answer:
+        """Ask the first head that answers. ApiError where none does for too long."""
+        request = self._hold.request
+        answer = await self._hold.find(await targets_of(request.route, request.key))
+        self._model = self._hold.target.model if self._hold.target else ""
+        return answer
+
+    async def attach(self, target: Target, *, orphan: bool = False) -> Answer:
+        """Take up a stream that its head still has. `orphan`: unless somebody reads it."""
+        self._model = target.model
+        return await self._hold.attach(target, orphan=orphan)
+
+    async def blocks(self) -> AsyncGenerator[Comment | Event, None]:
+        """Every comment and event up to `[DONE]`, from as many heads as it takes.
+
+        Raises ApiError when nobody can go on. Leaving it early is hanging up.
+        """
+        try:
+            while True:
+                failure: Broken | None = None
+                try:
+                    async with aclosing(self._follow()) as blocks:
+                        async for block in blocks:
+                            yield block
+                except Broken as error:
+                    failure = error
+                if failure is None:
+                    return
+                self._judge(failure)
+                yield Comment(PAUSED)
+                await self._resume(failure)
+                yield Comment(self._resumed())
+        finally:
+            self._close()
+
+    async def whole(self) -> Whole:
+        """The answer to a request that is no stream."""
+        try:
+            while True:
+                try:
+                    return await self._read()
+                except Broken as error:
+                    self._judge(error)
+                    await self._resume(error)
+        finally:
+            self._close()
+
+    def close(self) -> None:
+        """The caller has gone: the head is to stop. Safe from any thread and more than once."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._close)
+
+    def _close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._hold.hang_up()
+
+    def _end(self) -> None:
+        self._closed = True
+        self._hold.end()
+
+    async def _read(self) -> Whole:
+        """Broken when another head has to go on."""
+        answer = self._hold.answer
+        assert answer is not None
+        if not answer.is_stream:
+            body = await answer.read()
+            self._end()
+            return Whole(answer.status, body, dict(answer.headers))
+        found: Whole | None = None
+        async with aclosing(self._follow()) as blocks:
+            async for block in blocks:
+                if isinstance(block, Event) and block.data != DONE:
+                    found = Whole(_status(block), block.data)
+        if found is None:
+            raise self._broken("nothing came before [DONE]")
+        return found
+
+    async def _follow(self) -> AsyncGenerator[Comment | Event, None]:
+        """Blocks of the head that has it now; Broken when another one has to go on."""
+        answer = self._hold.answer
+        assert answer is not None
+        reader = BlockReader()
+        async with aclosing(answer.chunks()) as chunks:
+            async for chunk in chunks:
+                for block in reader.feed(chunk):
+                    if isinstance(block, Comment):
+                        yield block
+                        await self._look_elsewhere(block)
+                    elif self._take(block):
+                        if block.data == DONE:
+                            self._end()
+                        yield block
+                        if self._closed:
+                            return
+        raise self._broken("the stream ended without [DONE]")
+
+    def _take(self, event: Event) -> bool:
+        """Note it. False where nothing of it is for the caller; Broken where the engine gave up."""
+        if b'"code":"engine_over"' in event.data[-200:]:
+            raise self._broken("the engine has ended")
+        try:
+            self._hold.journal.take(event)
+        except (ValueError, msgspec.DecodeError) as error:
+            text = _("The answer came in a form that cannot be read.")
+            raise ApiError(text, status=502) from error
+        return bool(event.lines)
+
+    async def _look_elsewhere(self, comment: Comment) -> None:
+        """In a pause: Broken when somebody else is ready to go on at once."""
+        here, journal = self._hold.target, self._hold.journal
+        if comment.line != PAUSED or here is None or (journal.begun and not journal.resumable):
+            return
+        for target in await self._hold.others():
+            if target.ready and target.launch != here.launch:
+                raise self._broken(f"it pauses, and {target.launch} is ready", elsewhere=True)
+
+    def _judge(self, error: Broken) -> None:
+        """Raise what cannot be made good."""
+        journal = self._hold.journal
+        if self._closed or (journal.begun and not journal.resumable):
+            raise error
+        logger.warning("An answer broke off: %s", error.cause)
+        self._fruitless = 0 if journal.progress > self._progress else self._fruitless + 1
+        self._progress = max(journal.progress, self._progress)
+        if self._fruitless > FRUITLESS:
+            raise error
+
+    async def _resume(self, error: Broken) -> None:
+        """Have another head go on, or the same one once it is back."""
+        here = self._hold.target
+        if self._fruitless > 1:
+            await asyncio.sleep(PAUSE_SECONDS * 2**self._fruitless)
+        targets = await self._hold.others()
+        launch = here.launch if here else ""
+        if error.elsewhere:
+            targets = [target for target in targets if target.launch != launch]
+        # Where it was it may still be known.
+        targets.sort(key=lambda target: (not target.ready, target.launch != launch))
+        await self._hold.find(targets)
+
+    def _resumed(self) -> bytes:
+        target = self._hold.target
+        if target is None or target.model == self._model:
+            return b": resumed"
+        self._model = target.model
+        return b": resumed by " + target.model.encode()
+
+    def _broken(self, cause: str, *, elsewhere: bool = False) -> Broken:
+        assert self._hold.target is not None
+        error = broken(self._hold.target, cause)
+        error.elsewhere = elsewhere
+        return error
+
+
+def _status(event: Event) -> int:
+    for mark in event.marks:
+        if mark.startswith(b": status "):
+            return int(mark[len(b": status ") :])
+    return 200
