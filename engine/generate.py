@@ -20,6 +20,7 @@ from engine.bundled import bundled_model
 from engine.checkpoint import open_checkpoint
 from engine.config import DTYPES, INT4_GROUPS, KV_DTYPES, EngineConfig, ParallelPlan
 from engine.errors import EngineError, RankError, Said
+from engine.head.answer import Notice
 from engine.head.engine import HeadEngine, Wanted
 from engine.protocol.launch import Address, ProcessSpec, encode_spec
 
@@ -174,6 +175,8 @@ async def _watch(ranks: list[asyncio.subprocess.Process]) -> None:
 async def _print_answer(engine: HeadEngine, prompt: list[int], wanted: Wanted) -> None:
     await engine.ready.wait()
     async for delta in engine.submit([prompt], wanted):
+        if isinstance(delta, Notice):
+            continue
         if delta.finish == "error":
             raise RankError(delta.error)
         print(delta.text, end="", flush=True)
