@@ -12,8 +12,8 @@ app.autodiscover_tasks(["dashboard.jobs"])
 app.conf.beat_schedule = {
     "reconcile": {
         "task": "tandem.reconcile",
-        "schedule": 10.0,
-        "options": {"expires": 10.0},
+        "schedule": 3.0,
+        "options": {"expires": 3.0},
     },
     "prune": {
         "task": "tandem.prune",

@@ -159,12 +159,6 @@ DEPLOYMENT_TRANSITIONS: dict[DeploymentStatus, frozenset[DeploymentStatus]] = {
     DeploymentStatus.DEGRADED: _UP_AND_DOWN - {DeploymentStatus.DEGRADED},
     DeploymentStatus.RESTARTING: _UP_AND_DOWN,
     DeploymentStatus.STOPPING: frozenset({DeploymentStatus.STOPPED, DeploymentStatus.FAILED}),
-    DeploymentStatus.FAILED: frozenset(
-        {
-            DeploymentStatus.STARTING,
-            DeploymentStatus.DEGRADED,
-            DeploymentStatus.RESTARTING,
-            DeploymentStatus.STOPPING,
-        }
-    ),
+    DeploymentStatus.FAILED: (_UP_AND_DOWN | {DeploymentStatus.STARTING})
+    - {DeploymentStatus.FAILED},
 }

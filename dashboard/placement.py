@@ -27,10 +27,14 @@ class NodeCapacity(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     online: bool
     schedulable: bool
+    seen: bool = True
+    """Whether its agent has ever been here."""
     machine: str
     """Nodes of one machine share its memory."""
     memory_bytes: int | None
     """None: not known, and then nothing is refused for want of memory."""
+    floor_bytes: int = 0
+    """To stay free of engines."""
     promised_bytes: int = 0
     """Planned for ranks that are placed here already."""
     ranks: int = 0
@@ -78,11 +82,7 @@ def place(model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity
     """
     usable = sorted((node for node in nodes if node.usable), key=lambda n: (n.ranks, n.name))
     usable = _able(config, usable)
-    dot_products = all(node.integer_dot_products for node in usable)
-    try:
-        needs = rank_bytes(model, config, dot_products=dot_products)
-    except PlanError as error:
-        raise PlacementError(sentence_of(error)) from error
+    needs = _needs(model, config, usable)
     if not usable:
         raise PlacementError(_nobody(nodes))
     even = [_spread(needs, usable[:count]) for count in range(min(len(usable), len(needs)), 0, -1)]
@@ -92,6 +92,53 @@ def place(model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity
             return Placement(ranks=ranks, head=ranks[0], bytes_per_rank=needs)
     limit = _exceeded(even[0], needs, nodes)
     raise PlacementError(_too_big(limit, nodes) if limit else _nobody(nodes))
+
+
+def place_together(
+    model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity], prefer: int | None
+) -> Placement:
+    """All ranks on one node: `prefer`, else the one with most memory free.
+
+    Raises PlacementError naming what the best of them lacks.
+    """
+    usable = _able(config, [node for node in nodes if node.usable])
+    if not usable:
+        raise PlacementError(_nobody(nodes))
+    free = _free(nodes)
+    best = sorted(usable, key=lambda n: (n.pk != prefer, -free.get(n.machine, 0), n.name))
+    limits = []
+    for node in best:
+        needs = _needs(model, config, [node])
+        ranks = [node.pk] * len(needs)
+        limit = _exceeded(ranks, needs, nodes)
+        if limit is None:
+            return Placement(ranks=ranks, head=node.pk, bytes_per_rank=needs)
+        limits.append(limit)
+    raise PlacementError(_too_big(min(limits, key=lambda limit: limit.needed - limit.free), nodes))
+
+
+def missing(
+    placement: Placement,
+    model: ModelConfig,
+    config: EngineConfig,
+    nodes: Sequence[NodeCapacity],
+) -> list[str]:
+    """Names of the nodes that are offline and without which the ranks crowd on fewer boxes."""
+    away = [node for node in nodes if node.schedulable and not node.online and node.seen]
+    if not away:
+        return []
+    whole = [msgspec.structs.replace(node, online=True) if node in away else node for node in nodes]
+    wide = place(model, config, whole)
+    crowded = len(set(placement.ranks)) < len(set(wide.ranks))
+    return [node.name for node in away if node.pk in wide.ranks] if crowded else []
+
+
+def _needs(model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity]) -> list[int]:
+    dot_products = all(node.integer_dot_products for node in nodes)
+    try:
+        return rank_bytes(model, config, dot_products=dot_products)
+    except PlanError as error:
+        raise PlacementError(sentence_of(error)) from error
 
 
 def _able(config: EngineConfig, nodes: Sequence[NodeCapacity]) -> list[NodeCapacity]:
@@ -151,7 +198,8 @@ def _free(nodes: Sequence[NodeCapacity]) -> dict[str, int]:
     total: dict[str, int] = {}
     for node in nodes:
         if node.memory_bytes is not None:
-            total[node.machine] = int(node.memory_bytes * USABLE)
+            room = min(int(node.memory_bytes * USABLE), node.memory_bytes - node.floor_bytes)
+            total[node.machine] = min(room, total.get(node.machine, room))
     for node in nodes:
         if node.machine in total:
             total[node.machine] -= node.promised_bytes

@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 from django.utils.translation import gettext_noop as _
 
 from dashboard import lifecycle
@@ -39,14 +39,16 @@ from monitoring.ingest import ingest
 log = logging.getLogger(__name__)
 
 HELLO_SECONDS = 10.0
-SEEN_SECONDS = 2.0
+SEEN_SECONDS = 1.0
 """How often a sign of life is written down."""
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 2.0
 """How often the desired state is looked at without having been nudged."""
 FIRST_REPORT_SECONDS = 3.0
 """An agent that has not reported by then is told what to run anyway."""
 
 WRONG_TOKEN, UNREADABLE, TAKEN_OVER, SILENT = 4401, 4400, 4409, 4408
+TRY_AGAIN = 1013
+"""The code of sockets that are closed because the database does not answer."""
 SERVICE_RESTART = 1012
 """The code of sockets that this server closes because it stops."""
 
@@ -61,8 +63,13 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         self.closed_because = Sentence(_("its connection was closed."))
         self._heard = time.monotonic()
         self._written = 0.0
+        self._untaken: Observed | None = None
         await self.accept()
-        self.node = await database_sync_to_async(lifecycle.node_with_token)(self._token())
+        try:
+            self.node = await database_sync_to_async(lifecycle.node_with_token)(self._token())
+        except DatabaseError:
+            await self._put_off()
+            return
         if self.node is None:
             log.warning("An agent came with an unknown token.")
             await self._refuse("This node's token is not known here.", WRONG_TOKEN)
@@ -84,9 +91,16 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
             await self.channel_layer.group_discard(node_group(self.node.pk), self.channel_name)
             # This server going away says nothing of the node: its agent dials again, or is missed.
             if code != SERVICE_RESTART:
-                await database_sync_to_async(lifecycle.disconnect)(
-                    self.node.pk, self.connection, self.closed_because
-                )
+                await self._say_goodbye()
+
+    async def _say_goodbye(self) -> None:
+        assert self.node is not None
+        try:
+            await database_sync_to_async(lifecycle.disconnect)(
+                self.node.pk, self.connection, self.closed_because
+            )
+        except DatabaseError:  # Its silence will be noticed.
+            log.warning("Node %s went while the database did not answer.", self.node)
 
     async def receive(
         self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any
@@ -116,38 +130,50 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
                 UNREADABLE,
             )
             return
+        try:
+            self.node = await database_sync_to_async(lifecycle.connect)(
+                self.node.pk, self.connection, message.inventory
+            )
+        except DatabaseError:
+            await self._put_off()
+            return
         await self.channel_layer.group_add(node_group(self.node.pk), self.channel_name)
-        self.node = await database_sync_to_async(lifecycle.connect)(
-            self.node.pk, self.connection, message.inventory
-        )
         self.joined = True
         self._written = time.monotonic()
         await self._say(AgentWelcome(self.node.name, HEARTBEAT_SECONDS))
 
     async def _take(self, message: FromAgent) -> None:
         assert self.node is not None
-        await self._write_seen()
-        match message:
-            case Observed():
-                observe = database_sync_to_async(lifecycle.observe)
-                await observe(self.node.pk, self.connection, message)
-                if self.told is None:
-                    # Only now: what an agent that was restarted has lost is not started again.
-                    await self._tell()
-            case LogLines():
-                await database_sync_to_async(keep_lines)(self.node.pk, message)
-            case Telemetry():
-                await self._ingest(message)
-            case Heartbeat():
-                pass
-
-    async def _ingest(self, message: Telemetry) -> None:
-        assert self.node is not None
+        if isinstance(message, Observed):
+            self._untaken = message
         try:
-            await ingest(self.node.pk, message.seq, message.at, message.samples)
+            await self._write_seen()
+            match message:
+                case Observed():
+                    await self._observe()
+                case LogLines():
+                    await database_sync_to_async(keep_lines)(self.node.pk, message)
+                case Telemetry():
+                    await ingest(self.node.pk, message.seq, message.at, message.samples)
+                case Heartbeat():
+                    pass
+        except DatabaseError as error:
+            # A report is taken in once the database is back; a line or a reading is lost.
+            log.warning("A message of node %s waits or is lost: %s", self.node, error)
+
+    async def _observe(self) -> None:
+        """Take in the newest report; whoever fails to leaves it for the next time."""
+        assert self.node is not None
+        observed, self._untaken = self._untaken, None
+        if observed is None:
+            return
+        try:
+            await database_sync_to_async(lifecycle.observe)(self.node.pk, self.connection, observed)
+            if self.told is None:
+                await self._tell()
         except DatabaseError:
-            # A gap in a chart must not cost the node its connection.
-            log.exception("Telemetry of node %s was lost.", self.node)
+            self._untaken = self._untaken or observed
+            raise
 
     async def _write_seen(self) -> None:
         assert self.node is not None
@@ -165,7 +191,9 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         await self._say(desired)
 
     async def nudge(self, message: dict[str, Any]) -> None:
-        if self.told is not None:
+        if self.told is None:
+            return
+        with contextlib.suppress(DatabaseError):  # `_watch` makes up for it.
             await self._tell()
 
     async def taken_over(self, message: dict[str, Any]) -> None:
@@ -177,22 +205,29 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         await asyncio.sleep(FIRST_REPORT_SECONDS)
         while (quiet := time.monotonic() - self._heard) < SILENT_SECONDS:
             if self.joined:
-                await self._tell_if_changed()
+                await self._catch_up()
             await asyncio.sleep(min(LOOK_SECONDS, SILENT_SECONDS - quiet))
         self.closed_because = Sentence(
             _("nothing was heard from its agent for %(seconds)s s."), seconds=int(SILENT_SECONDS)
         )
         await self.close(SILENT)
 
-    async def _tell_if_changed(self) -> None:
+    async def _catch_up(self) -> None:
         assert self.node is not None
         try:
+            await self._observe()
             desired = await database_sync_to_async(lifecycle.desired_for)(self.node.pk)
-        except (DatabaseError, Node.DoesNotExist):
-            log.exception("The desired state of node %s cannot be read.", self.node)
+        except (DatabaseError, Node.DoesNotExist) as error:
+            log.warning("The desired state of node %s cannot be read: %s", self.node, error)
             return
         if desired.generation != self.told:
             await self._say_desired(desired)
+
+    async def _put_off(self) -> None:
+        """The database does not answer; the agent dials again and its engines go on."""
+        log.warning("An agent was put off: the database does not answer.")
+        self.node = None
+        await self.close(TRY_AGAIN)
 
     async def _refuse(self, reason: str, code: int) -> None:
         await self._say(Refused(reason))

@@ -6,7 +6,7 @@ import msgspec
 
 from dashboard.choices import JobKind
 from dashboard.errors import TandemError
-from dashboard.models import Job
+from dashboard.models import Job, Slot
 from dashboard.sentences import Sentence
 
 
@@ -53,3 +53,10 @@ class Plan(Protocol):
 
     kind: ClassVar[JobKind]
     steps: ClassVar[tuple[Step, ...]]
+
+
+def slot_worked_on(job: Job) -> Slot:
+    """Raises StepFailed for a job of the whole deployment, which has none."""
+    if job.slot is None:
+        raise StepFailed("This job works on no slot.")
+    return job.slot

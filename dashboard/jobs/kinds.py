@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from dashboard.choices import JobKind
 from dashboard.jobs.base import Plan, Step
-from dashboard.jobs.end import Retire
+from dashboard.jobs.end import Drain, Retire
 from dashboard.jobs.launch import Load, Start, Verify
 from dashboard.jobs.prepare import CheckFile, CheckPlan, Place
 
@@ -31,4 +31,9 @@ class Restart:
     steps: ClassVar[tuple[Step, ...]] = (Retire(), Place(), Start(), Load(), Verify())
 
 
-PLANS: dict[str, type[Plan]] = {plan.kind: plan for plan in (Deploy, Stop, Restart)}
+class StandDown:
+    kind: ClassVar = JobKind.DRAIN
+    steps: ClassVar[tuple[Step, ...]] = (Drain(), Retire())
+
+
+PLANS: dict[str, type[Plan]] = {plan.kind: plan for plan in (Deploy, Stop, Restart, StandDown)}

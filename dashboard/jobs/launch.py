@@ -1,21 +1,28 @@
 """Steps that start a launch and see it through to its first token."""
 
-import http.client
-import json
-
 import msgspec
+from django.db import transaction
 from django.utils.translation import gettext_noop as _
 
-from dashboard.choices import LIVE_REPLICA_STATUSES, RankStatus, ReplicaStatus
-from dashboard.jobs.base import Again, Done, Outcome, StepFailed
+from dashboard import heads
+from dashboard.choices import (
+    ANSWERING_REPLICA_STATUSES,
+    LIVE_REPLICA_STATUSES,
+    RankStatus,
+    ReplicaStatus,
+)
+from dashboard.jobs.base import Again, Done, Outcome, StepFailed, slot_worked_on
 from dashboard.lifecycle import replicas
+from dashboard.lifecycle.changes import locked
 from dashboard.lifecycle.record import label
+from dashboard.lifecycle.upturns import become_ready
 from dashboard.models import Job, Rank, Replica
 from dashboard.placement import Placement
 from dashboard.sentences import Sentence
 
-CANARY_SECONDS = 20.0
 LOAD_SECONDS = 300.0
+GATE_TOKENS, GATE_PAUSE = 4, 1.0
+"""A launch that takes over from a fallback answers so often, so many seconds apart."""
 
 
 def replica_of(job: Job) -> Replica:
@@ -28,7 +35,8 @@ class Start:
     seconds = 60.0
 
     def run(self, job: Job) -> Outcome:
-        stopping = job.deployment.replicas.filter(status=ReplicaStatus.STOPPING).first()
+        slot = slot_worked_on(job)
+        stopping = slot.launches.filter(status=ReplicaStatus.STOPPING).first()
         if stopping and "replica" not in job.state:
             left = ", ".join(replicas.left_behind(stopping))
             return Again(0.5, Sentence(_("Still ending from before: %(left)s"), left=left))
@@ -47,7 +55,8 @@ class Load:
 
     def run(self, job: Job) -> Outcome:
         replica = replica_of(job)
-        if replica.status == ReplicaStatus.READY:
+        answers = replica.status in ANSWERING_REPLICA_STATUSES
+        if answers or (replica.gated and replicas.all_ready(replica)):
             return Done(Sentence(_("Every rank is ready.")))
         if replica.status not in LIVE_REPLICA_STATUSES:
             raise StepFailed(replica.reason or Sentence(_("The launch was ended.")))
@@ -92,7 +101,8 @@ def _state(rank: Rank) -> Sentence:
 
 
 class Verify:
-    """One token through the whole path: head, every rank, and back."""
+    """One token through the whole path: head, every rank, and back; of a launch that takes over
+    from a fallback a few, before it is given any request."""
 
     name = "verify"
     title = _("Ask for one token")
@@ -100,14 +110,25 @@ class Verify:
 
     def run(self, job: Job) -> Outcome:
         replica = replica_of(job)
-        if replica.status != ReplicaStatus.READY:
+        if replica.status not in LIVE_REPLICA_STATUSES:
             raise StepFailed(replica.reason or Sentence(_("The launch was ended.")))
-        try:
-            problem = _ask_for_a_token(replica, job.deployment.name)
-        except (OSError, http.client.HTTPException) as error:
-            problem = str(error) or type(error).__name__
+        problem = heads.ask_for_a_token(replica, job.deployment.name)
         if problem:
+            job.state["tokens"] = 0
             return Again(1.0, Sentence(_("No answer yet: %(problem)s"), problem=problem))
+        if not replica.gated or replica.status != ReplicaStatus.STARTING:
+            return Done(Sentence(_("It answers.")))
+        job.state["tokens"] = job.state.get("tokens", 0) + 1
+        if job.state["tokens"] < GATE_TOKENS:
+            return Again(
+                GATE_PAUSE,
+                Sentence(
+                    _("%(count)s of %(all)s answers came."),
+                    count=job.state["tokens"],
+                    all=GATE_TOKENS,
+                ),
+            )
+        _open_gate(replica)
         return Done(Sentence(_("It answers.")))
 
     def overdue(self, job: Job) -> Sentence:
@@ -117,19 +138,6 @@ class Verify:
         )
 
 
-def _ask_for_a_token(replica: Replica, model: str) -> str:
-    """Empty when it answered, else what it said instead. Raises OSError or HTTPException."""
-    body = {"model": model, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
-    connection = http.client.HTTPConnection(replica.host, replica.http_port, timeout=CANARY_SECONDS)
-    try:
-        connection.request(
-            "POST",
-            "/v1/completions",
-            json.dumps(body),
-            {"Authorization": f"Bearer {replica.token}", "Content-Type": "application/json"},
-        )
-        answer = connection.getresponse()
-        text = answer.read(4096).decode(errors="replace")
-    finally:
-        connection.close()
-    return "" if answer.status == 200 else f"HTTP {answer.status}: {text[:200]}"
+@transaction.atomic
+def _open_gate(replica: Replica) -> None:
+    become_ready(locked(replica.deployment_id), replica)

@@ -8,9 +8,9 @@ import msgspec
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
-from dashboard.choices import NodeStatus
+from dashboard.choices import ACTIVE_JOB_STATUSES, JobKind, NodeStatus
 from dashboard.errors import PlacementError
-from dashboard.jobs.base import Again, Done, Outcome, StepFailed
+from dashboard.jobs.base import Again, Done, Outcome, StepFailed, slot_worked_on
 from dashboard.lifecycle.capacity import find_placement
 from dashboard.models import Job, Node
 from dashboard.placement import Placement, gigabytes
@@ -29,7 +29,7 @@ class CheckFile:
     seconds = 60.0
 
     def run(self, job: Job) -> Outcome:
-        model = job.deployment.model
+        model = slot_worked_on(job).served_model
         try:
             checkpoint = open_checkpoint(Path(model.path))
             checkpoint.tokenizer  # noqa: B018 - reading it is the check
@@ -55,8 +55,9 @@ class CheckPlan:
 
     def run(self, job: Job) -> Outcome:
         try:
-            config = job.deployment.engine_config
-            shares = rank_shares(job.deployment.model.shape, config.plan)
+            slot = slot_worked_on(job)
+            config = slot.engine_config
+            shares = rank_shares(slot.served_model.shape, config.plan)
         except EngineError as error:
             raise StepFailed(sentence_of(error)) from error
         heads = " + ".join(str(share.kv_heads.size) for share in shares[: config.plan.width])
@@ -82,10 +83,12 @@ class Place:
     def run(self, job: Job) -> Outcome:
         if "replica" in job.state:
             return Done()
+        if _another_goes_first(job):
+            return Again(0.3, Sentence(_("Its other replicas are placed first.")))
         nodes = {node.pk: node for node in Node.objects.all()}
         away = [n for n in nodes.values() if n.schedulable and n.status != NodeStatus.ONLINE]
         try:
-            placement = find_placement(job.deployment)
+            placement = find_placement(slot_worked_on(job))
         except PlacementError as error:
             if away:
                 return Again(0.5, error.sentence)
@@ -100,10 +103,23 @@ class Place:
 
     def overdue(self, job: Job) -> Sentence:
         try:
-            find_placement(job.deployment)
+            find_placement(slot_worked_on(job))
         except PlacementError as error:
             return error.sentence
         return Sentence(_("No place was found in time."))
+
+
+def _another_goes_first(job: Job) -> bool:
+    """Primaries are placed before the fallback, each knowing of those before it; for a while."""
+    if timezone.now() - job.created > GATHERING:
+        return False
+    before = job.deployment.jobs.filter(
+        status__in=ACTIVE_JOB_STATUSES,
+        kind__in=[JobKind.DEPLOY, JobKind.RESTART],
+        due_at__lte=timezone.now() + timedelta(seconds=1),
+        pk__lt=job.pk,
+    )
+    return any("replica" not in other.state for other in before)
 
 
 def _gathering(nodes: Iterable[Node], placement: Placement) -> bool:

@@ -4,6 +4,7 @@ from dashboard.lifecycle.deployments import (
     delete_deployment,
     request_deploy,
     request_restart,
+    request_return,
     request_stop,
 )
 from dashboard.lifecycle.desired import desired_for
@@ -35,6 +36,7 @@ __all__ = [
     "remove_node",
     "request_deploy",
     "request_restart",
+    "request_return",
     "request_stop",
     "resume_on",
     "rotate_token",

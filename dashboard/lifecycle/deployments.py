@@ -1,66 +1,31 @@
-"""Guarded changes of a deployment's status, and what people ask of it."""
+"""What people ask of a deployment."""
 
 from django.db import transaction
-from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
 from dashboard.choices import (
-    DEPLOYMENT_TRANSITIONS,
     LIVE_REPLICA_STATUSES,
     DeploymentStatus,
-    EventLevel,
     JobKind,
+    ReplicaRole,
     ReplicaStatus,
 )
 from dashboard.errors import StatusConflict
 from dashboard.lifecycle import jobs, replicas
-from dashboard.lifecycle.record import label, record
-from dashboard.models import Deployment, Job
+from dashboard.lifecycle.changes import locked, move, refused
+from dashboard.lifecycle.failures import start_again
+from dashboard.lifecycle.record import record
+from dashboard.lifecycle.slots import change, lay_out, live_launches, settle
+from dashboard.models import Deployment, Job, Slot
 from dashboard.sentences import Sentence
-
-
-def move(deployment: Deployment, to: DeploymentStatus, **fields: object) -> None:
-    """Change the status if nobody has changed it since `deployment` was read.
-
-    Raises StatusConflict when the status does not allow it or exactly one row was not changed.
-    """
-    old = DeploymentStatus(deployment.status)
-    if to not in DEPLOYMENT_TRANSITIONS[old]:
-        raise StatusConflict(
-            Sentence(
-                _("%(name)s is “%(status)s” now, and that does not allow this."),
-                name=deployment.name,
-                status=label(old.label),
-            )
-        )
-    changes = {"status": to, "changed": timezone.now(), **fields}
-    guard = Deployment.objects.filter(
-        pk=deployment.pk, status=old, generation=deployment.generation
-    )
-    if guard.update(**changes) != 1:
-        raise StatusConflict(
-            Sentence(
-                _("Somebody else changed %(name)s at the same moment; look at it again."),
-                name=deployment.name,
-            )
-        )
-    for name, value in changes.items():
-        setattr(deployment, name, value)
-    outbox.announce("deployment", deployment.pk)
-
-
-def say_why(deployment: Deployment, reason: Sentence) -> None:
-    """Set the reason alone."""
-    if deployment.reason != reason:
-        Deployment.objects.filter(pk=deployment.pk).update(reason=reason)
-        deployment.reason = reason
-        outbox.announce("deployment", deployment.pk)
 
 
 @transaction.atomic
 def request_deploy(deployment: Deployment, by: object) -> Job:
     """Start it. Raises StatusConflict unless it is stopped or failed."""
+    if deployment.status not in (DeploymentStatus.STOPPED, DeploymentStatus.FAILED):
+        raise refused(deployment)
     move(
         deployment,
         DeploymentStatus.STARTING,
@@ -71,9 +36,9 @@ def request_deploy(deployment: Deployment, by: object) -> Job:
         ready_at=None,
         down_since=None,
     )
-    replicas.retire(deployment)
+    replicas.retire_all(deployment)
     record(Sentence(_("Deploy asked for by %(by)s."), by=str(by)), deployment=deployment)
-    return jobs.create(deployment, JobKind.DEPLOY, by=str(by))
+    return _start_all(deployment, lay_out(deployment), JobKind.DEPLOY, by)
 
 
 @transaction.atomic
@@ -88,57 +53,67 @@ def request_stop(deployment: Deployment, by: object) -> Job:
         ready_at=None,
         down_since=None,
     )
-    replicas.retire(deployment)
+    replicas.retire_all(deployment)
     record(Sentence(_("Stop asked for by %(by)s."), by=str(by)), deployment=deployment)
     return jobs.create(deployment, JobKind.STOP, by=str(by))
 
 
 @transaction.atomic
-def request_restart(
-    deployment: Deployment,
-    by: object,
-    automatic: bool = False,
-    reason: Sentence | str = "",
-    delay: float = 0.0,
-) -> Job:
-    """End the running launch and start a new one, `delay` seconds from now.
+def request_restart(deployment: Deployment, by: object) -> Job:
+    """End the primaries' launches and start new ones; a fallback that runs always goes on.
 
-    Raises StatusConflict when it is stopped, stopping or, for a person, restarting already.
+    Raises StatusConflict when it is stopped, stopping or restarting already.
     """
-    old = deployment.status
-    if not automatic and old in (DeploymentStatus.RESTARTING, DeploymentStatus.STOPPED):
+    if deployment.status in (DeploymentStatus.RESTARTING, DeploymentStatus.STOPPED):
         # Deploy, not restart, is what starts a stopped one.
-        raise StatusConflict(
-            Sentence(
-                _("%(name)s is “%(status)s” now, and that does not allow this."),
-                name=deployment.name,
-                status=label(DeploymentStatus(old).label),
-            )
-        )
-    reason = Sentence.of(reason)
+        raise refused(deployment)
     move(
         deployment,
         DeploymentStatus.RESTARTING,
         wanted=True,
         generation=deployment.generation + 1,
-        reason=reason,
-        restarts=deployment.restarts + 1 if automatic else deployment.restarts,
+        reason=Sentence(),
         ready_at=None,
     )
-    replicas.retire(deployment)
-    if automatic:
-        _record_automatic(deployment, delay)
-    else:
-        record(Sentence(_("Restart asked for by %(by)s."), by=str(by)), deployment=deployment)
-    return jobs.create(
-        deployment, JobKind.RESTART, by=str(by), automatic=automatic, reason=reason, delay=delay
-    )
+    record(Sentence(_("Restart asked for by %(by)s."), by=str(by)), deployment=deployment)
+    again = [slot for slot in lay_out(deployment) if not _keeps_on(slot)]
+    for slot in deployment.slots.all():
+        if slot in again or not slot.wanted:
+            replicas.retire(slot)
+    return _start_all(deployment, again, JobKind.RESTART, by)
 
 
-def _record_automatic(deployment: Deployment, delay: float) -> None:
-    now = Sentence(_("Restarting."))
-    later = Sentence(_("Restarting in %(seconds)s s."), seconds=round(delay))
-    record(later if delay else now, level=EventLevel.WARNING, deployment=deployment)
+def _keeps_on(slot: Slot) -> bool:
+    return slot.is_fallback and slot.launches.filter(status=ReplicaStatus.READY).exists()
+
+
+def _start_all(deployment: Deployment, slots: list[Slot], kind: JobKind, by: object) -> Job:
+    """One job a slot; the first one's answers for all."""
+    started = [jobs.create(deployment, kind, slot=slot, by=str(by)) for slot in slots]
+    return started[0]
+
+
+@transaction.atomic
+def request_return(deployment: Deployment, by: object) -> None:
+    """Have the primaries take over again from the fallback, now.
+
+    Raises StatusConflict when nothing is to return, or the reason why it cannot run yet.
+    """
+    deployment = locked(deployment.pk)
+    if not deployment.wanted:
+        raise refused(deployment)
+    live = live_launches(deployment)
+    primaries = deployment.slots.filter(role=ReplicaRole.PRIMARY)
+    absent = [slot for slot in primaries if (slot.role, slot.index) not in live]
+    if not absent:
+        raise refused(deployment)
+    record(Sentence(_("Return asked for by %(by)s."), by=str(by)), deployment=deployment)
+    for slot in absent:
+        slot.deployment = deployment
+        change(slot, given_up=False, hold_until=None, return_asked=True)
+        if not start_again(slot, slot.reason):
+            raise StatusConflict(Sentence(_("It cannot run yet: %(reason)s"), reason=slot.reason))
+    settle(deployment)
 
 
 @transaction.atomic
@@ -151,13 +126,12 @@ def become_stopped(deployment: Deployment) -> None:
 @transaction.atomic
 def delete_deployment(deployment: Deployment, by: object) -> None:
     """Raises StatusConflict while it runs."""
-    locked = Deployment.objects.select_for_update(no_key=False).get(pk=deployment.pk)
-    live = locked.replicas.filter(
-        status__in=[*LIVE_REPLICA_STATUSES, ReplicaStatus.STOPPING]
-    ).exists()
-    if live or locked.status not in (DeploymentStatus.STOPPED, DeploymentStatus.FAILED):
+    row = Deployment.objects.select_for_update(no_key=False).get(pk=deployment.pk)
+    living = [*LIVE_REPLICA_STATUSES, ReplicaStatus.STOPPING]
+    live = row.replicas.filter(status__in=living).exists()
+    if live or row.status not in (DeploymentStatus.STOPPED, DeploymentStatus.FAILED):
         raise StatusConflict(
-            Sentence(_("%(name)s is still running; stop it first."), name=locked.name)
+            Sentence(_("%(name)s is still running; stop it first."), name=row.name)
         )
-    outbox.announce("deployment", locked.pk)
-    locked.delete()
+    outbox.announce("deployment", row.pk)
+    row.delete()

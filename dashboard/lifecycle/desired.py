@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from dashboard.choices import LIVE_REPLICA_STATUSES
 from dashboard.models import Node, Replica
+from dashboard.placement import HEAD_BYTES
 from engine.protocol.agent import Desired
 from engine.protocol.launch import Address, ProcessSpec, Role
 
@@ -21,7 +22,7 @@ def desired_for(node_id: int) -> Desired:
         Replica.objects.filter(status__in=LIVE_REPLICA_STATUSES)
         .filter(Q(head_node=node) | Q(ranks__node=node))
         .distinct()
-        .select_related("deployment__model")
+        .select_related("deployment__model", "model", "head_node")
         .order_by("pk")
     )
     specs = [spec for replica in replicas for spec in _specs(replica, node)]
@@ -29,25 +30,42 @@ def desired_for(node_id: int) -> Desired:
 
 
 def _specs(replica: Replica, node: Node) -> Iterator[ProcessSpec]:
+    ranks = list(replica.ranks.select_related("node"))
+    cable = all(
+        nodes.link_address for nodes in (replica.head_node, *(rank.node for rank in ranks))
+    ) and any(rank.node_id != replica.head_node_id for rank in ranks)
     if replica.head_node_id == node.pk:
-        yield _spec(replica, node, "head", None)
-    for rank in replica.ranks.filter(node=node):
-        yield _spec(replica, node, "rank", rank.rank)
+        yield _spec(replica, node, "head", None, HEAD_BYTES, cable)
+    for rank in ranks:
+        if rank.node_id == node.pk:
+            yield _spec(replica, node, "rank", rank.rank, rank.planned_bytes, cable)
 
 
-def _spec(replica: Replica, node: Node, role: Role, rank: int | None) -> ProcessSpec:
+def _spec(
+    replica: Replica,
+    node: Node,
+    role: Role,
+    rank: int | None,
+    planned_bytes: int | None,
+    cable: bool,
+) -> ProcessSpec:
+    """`cable`: head and ranks meet at their nodes' addresses on it."""
     deployment = replica.deployment
+    model = replica.model or deployment.model
+    control = replica.head_node.link_address if cable else replica.host
     return ProcessSpec(
         launch=replica.launch,
         token=replica.token,
         role=role,
         rank=rank,
         driver=deployment.driver,
-        model_path=deployment.model.path,
+        model_path=model.path,
         served_name=deployment.name,
-        revision=deployment.model.revision,
+        revision=model.revision,
         config=replica.engine_config,
-        host=node.address,
+        host=node.link_address if cable else node.address,
+        memory_floor=node.memory_floor_mb * 2**20,
+        planned_bytes=planned_bytes,
         http=Address(replica.host, replica.http_port),
-        control=Address(replica.host, replica.control_port),
+        control=Address(control, replica.control_port),
     )

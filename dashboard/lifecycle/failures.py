@@ -1,52 +1,55 @@
 """A launch or a job that failed: why, and whether to try again by itself.
 
-The caller holds the deployment's row lock (`locked`).
+The caller holds the deployment's row lock (`changes.locked`).
 """
 
 from datetime import datetime, timedelta
 
 import msgspec
 from django.db import transaction
+from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from dashboard.choices import (
-    ACTIVE_JOB_STATUSES,
     CRASHES,
     LIVE_REPLICA_STATUSES,
     DeploymentStatus,
     EventLevel,
     Fault,
+    JobKind,
     JobStatus,
     ReplicaStatus,
 )
 from dashboard.errors import PlacementError
-from dashboard.lifecycle import jobs, replicas
+from dashboard.lifecycle import fallbacks, jobs, replicas
 from dashboard.lifecycle.capacity import find_placement
-from dashboard.lifecycle.deployments import move, request_restart, say_why
+from dashboard.lifecycle.changes import locked, move
 from dashboard.lifecycle.record import record
-from dashboard.models import Deployment, Event, Job, Replica
+from dashboard.lifecycle.slots import change, settle, slot_of
+from dashboard.models import Deployment, Event, Job, Replica, Slot
 from dashboard.sentences import Sentence, sentence_of
 from engine.errors import EngineError
 
 CRASHES_UNTIL_GIVING_UP = 5
 WINDOW = timedelta(minutes=10)
+STEADY = timedelta(seconds=60)
+"""A launch that answered for longer than this is no part of a crash loop."""
 MOST_DELAY = 60.0
+HOLDS = (30.0, 60.0, 120.0)
+"""Seconds until the next try of a box that came back and went again."""
 ROOT_WINDOW = timedelta(seconds=15)
 """Reports of one death reach us within this; later ones are about something else."""
 NOBODY = "Tandem"
 """Who asked, when nobody did."""
 
 FAILED = _("It failed: %(cause)s")
+FALLBACK_FAILED = _("The fallback failed: %(cause)s")
 
 
 class Cause(msgspec.Struct, frozen=True):
     fault: Fault
     sentence: Sentence
-
-
-def locked(deployment_id: int) -> Deployment:
-    return Deployment.objects.select_for_update(no_key=True).get(pk=deployment_id)
 
 
 def backoff(crashes: int) -> float:
@@ -55,20 +58,46 @@ def backoff(crashes: int) -> float:
 
 
 def fail_replica(deployment: Deployment, replica: Replica, cause: Cause) -> None:
-    """End the launch and, unless that is hopeless, have another one started."""
+    """End the launch and, unless that is hopeless, have another one started in its slot."""
     if not replicas.fail(replica, reason=cause.sentence, fault=cause.fault):
         return
+    slot = slot_of(deployment, replica)
     record(
-        Sentence(FAILED, cause=cause.sentence),
+        Sentence(FALLBACK_FAILED if slot.is_fallback else FAILED, cause=cause.sentence),
         level=EventLevel.ERROR,
         deployment=deployment,
         replica=replica,
     )
-    jobs.end_active(deployment, JobStatus.FAILED, cause.sentence)
-    if deployment.down_since is None:
-        deployment.down_since = timezone.now()
-        Deployment.objects.filter(pk=deployment.pk).update(down_since=deployment.down_since)
-    restart_or_give_up(deployment, cause.sentence)
+    jobs.end_active(deployment, JobStatus.FAILED, cause.sentence, slot=slot)
+    change(slot, reason=cause.sentence, down_since=slot.down_since or timezone.now())
+    if not slot.wanted:
+        pass
+    elif replica.gated and not _steady(replica):
+        hold(slot)
+    else:
+        restart_or_give_up(deployment, slot, cause.sentence)
+    settle(deployment)
+
+
+def _steady(replica: Replica) -> bool:
+    ended = replica.ended_at or timezone.now()
+    return replica.ready_at is not None and ended - replica.ready_at > STEADY
+
+
+def hold(slot: Slot) -> None:
+    """A return that failed: not again at once, for a box that comes and goes."""
+    seconds = HOLDS[min(slot.failed_returns, len(HOLDS) - 1)]
+    change(
+        slot,
+        failed_returns=slot.failed_returns + 1,
+        hold_until=timezone.now() + timedelta(seconds=seconds),
+        return_asked=False,
+    )
+    record(
+        Sentence(_("It is tried again in %(seconds)s s."), seconds=round(seconds)),
+        level=EventLevel.WARNING,
+        deployment=slot.deployment,
+    )
 
 
 def explain_better(deployment: Deployment, replica: Replica, cause: Cause) -> None:
@@ -83,18 +112,21 @@ def explain_better(deployment: Deployment, replica: Replica, cause: Cause) -> No
     if changed.update(reason=cause.sentence, fault=cause.fault) != 1:
         return
     packed = Sentence(FAILED, cause=cause.sentence).pack()["params"]
-    Event.objects.filter(replica=replica, message=FAILED).update(params=packed)
+    told = Event.objects.filter(replica=replica, message__in=[FAILED, FALLBACK_FAILED])
+    told.update(params=packed)
     Job.objects.filter(deployment=deployment, reason=replica.reason).update(reason=cause.sentence)
-    if deployment.reason == replica.reason:
-        say_why(deployment, cause.sentence)
+    slot = slot_of(deployment, replica)
+    if slot.reason == replica.reason:
+        change(slot, reason=cause.sentence)
+        settle(deployment)
     replica.reason, replica.fault = cause.sentence, cause.fault
 
 
-def restart_or_give_up(deployment: Deployment, reason: Sentence) -> None:
-    crashes = _recent_crashes(deployment)
+def restart_or_give_up(deployment: Deployment, slot: Slot, reason: Sentence) -> None:
+    crashes = _recent_crashes(slot)
     if crashes >= CRASHES_UNTIL_GIVING_UP:
         give_up(
-            deployment,
+            slot,
             Sentence(
                 _(
                     "It failed %(count)s times within 10 minutes, so it is no longer restarted. "
@@ -105,32 +137,56 @@ def restart_or_give_up(deployment: Deployment, reason: Sentence) -> None:
             ),
         )
         return
-    if not restart_if_possible(deployment, reason, backoff(crashes)):
-        move(deployment, DeploymentStatus.RESTARTING, reason=reason, ready_at=None)
+    start_again(slot, reason, backoff(crashes))
 
 
-def restart_if_possible(deployment: Deployment, reason: Sentence, delay: float = 0.0) -> bool:
+def start_again(slot: Slot, reason: Sentence, delay: float = 0.0) -> bool:
     """Queue a restart if the ranks have a place now; False when they have none."""
+    deployment = slot.deployment
     try:
-        find_placement(deployment)
+        find_placement(slot)
     except PlacementError:
         return False
     except EngineError as error:
-        give_up(deployment, sentence_of(error))
+        give_up(slot, sentence_of(error))
         return True
-    request_restart(deployment, NOBODY, automatic=True, reason=reason, delay=delay)
+    Deployment.objects.filter(pk=deployment.pk).update(restarts=F("restarts") + 1)
+    deployment.restarts += 1
+    _record_restart(slot, delay)
+    gated = not slot.is_fallback and fallbacks.stands_in(deployment) is not None
+    jobs.create(
+        deployment,
+        JobKind.RESTART,
+        slot=slot,
+        by=NOBODY,
+        automatic=True,
+        reason=reason,
+        delay=delay,
+        gated=gated,
+    )
     return True
 
 
-def give_up(deployment: Deployment, reason: Sentence) -> None:
-    move(deployment, DeploymentStatus.FAILED, reason=reason, ready_at=None)
-    record(Sentence("%(cause)s", cause=reason), level=EventLevel.ERROR, deployment=deployment)
+def _record_restart(slot: Slot, delay: float) -> None:
+    now = Sentence(_("Restarting."))
+    later = Sentence(_("Restarting in %(seconds)s s."), seconds=round(delay))
+    record(later if delay else now, level=EventLevel.WARNING, deployment=slot.deployment)
 
 
-def _recent_crashes(deployment: Deployment) -> int:
+def give_up(slot: Slot, reason: Sentence) -> None:
+    """Nothing starts it any more but a person."""
+    change(slot, given_up=True, reason=reason, down_since=slot.down_since or timezone.now())
+    sentence = Sentence("%(cause)s", cause=reason)
+    record(sentence, level=EventLevel.ERROR, deployment=slot.deployment)
+
+
+def _recent_crashes(slot: Slot) -> int:
+    """Launches that ended by themselves before they were of use."""
     since = timezone.now() - WINDOW
-    asked = deployment.jobs.filter(automatic=False).order_by("-pk").first()
-    return deployment.replicas.filter(
+    asked = slot.deployment.jobs.filter(automatic=False).order_by("-pk").first()
+    short = Q(ready_at=None) | Q(ended_at__lt=F("ready_at") + STEADY)
+    return slot.launches.filter(
+        short,
         status=ReplicaStatus.FAILED,
         fault__in=CRASHES,
         ended_at__gte=max(since, _created(asked, since)),
@@ -143,30 +199,26 @@ def _created(job: Job | None, otherwise: datetime) -> datetime:
 
 @transaction.atomic
 def fail_job(job: Job, reason: Sentence) -> None:
-    """A step could not be done or ran out of time: the deployment fails with it."""
+    """A step could not be done or ran out of time: its slot, or the whole stop, fails with it."""
     deployment = locked(job.deployment_id)
     if deployment.generation != job.generation:
         jobs.end(job, JobStatus.CANCELLED, Sentence(_("A newer request took its place.")))
         return
     if not jobs.end(job, JobStatus.FAILED, reason):
         return
-    for replica in deployment.replicas.filter(status__in=LIVE_REPLICA_STATUSES):
+    launches = deployment.replicas.all() if job.slot is None else job.slot.launches
+    for replica in launches.filter(status__in=LIVE_REPLICA_STATUSES):
         replicas.fail(replica, reason=reason, fault=Fault.DEADLINE)
-    for replica in deployment.replicas.filter(status=ReplicaStatus.STOPPING):
+    for replica in launches.filter(status=ReplicaStatus.STOPPING):
         replicas.conclude(replica)
-    give_up(deployment, reason)
-
-
-def restart_orphan(deployment_id: int) -> None:
-    """A deployment that should run, but nothing runs and nobody is at it: start it again."""
-    with transaction.atomic():
-        deployment = locked(deployment_id)
-        busy = deployment.jobs.filter(status__in=ACTIVE_JOB_STATUSES).exists()
-        lives = deployment.replicas.filter(status__in=LIVE_REPLICA_STATUSES).exists()
-        should = deployment.wanted and deployment.status in (
-            DeploymentStatus.STARTING,
-            DeploymentStatus.READY,
-            DeploymentStatus.RESTARTING,
-        )
-        if should and not busy and not lives:
-            restart_if_possible(deployment, deployment.reason)
+    if job.slot is None:
+        move(deployment, DeploymentStatus.FAILED, reason=reason, ready_at=None)
+        record(Sentence("%(cause)s", cause=reason), level=EventLevel.ERROR, deployment=deployment)
+        return
+    job.slot.deployment = deployment
+    if job.state.get("gated"):
+        change(job.slot, reason=reason)
+        hold(job.slot)
+    else:
+        give_up(job.slot, reason)
+    settle(deployment)

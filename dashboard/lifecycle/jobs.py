@@ -11,12 +11,14 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
 from dashboard.choices import ACTIVE_JOB_STATUSES, JobKind, JobStatus, StepStatus
-from dashboard.models import Deployment, Job, JobStep, LogLine
+from dashboard.models import Deployment, Job, JobStep, LogLine, Slot
 from dashboard.sentences import Sentence
 
 RUN_TASK = "tandem.run_job"
-OVERDUE_SECONDS = 15.0
-"""A job this long past `due_at` has lost its message or its worker."""
+OVERDUE_SECONDS = 4.0
+"""A job that no worker took this long after `due_at` has lost its message."""
+WORK_SECONDS = 30.0
+"""A worker that took it and is not done by then is lost."""
 MAX_RESUMES = 5
 
 
@@ -32,15 +34,22 @@ def create(
     deployment: Deployment,
     kind: JobKind,
     *,
+    slot: Slot | None = None,
     by: str = "",
     automatic: bool = False,
     reason: Sentence | str = "",
     delay: float = 0.0,
+    gated: bool = False,
 ) -> Job:
-    """Save a job for the deployment's present generation; older ones end here."""
-    end_active(deployment, JobStatus.CANCELLED, Sentence(_("A newer request took its place.")))
+    """Save a job for the deployment's present generation; the slot's older ones end here, or all
+    where there is no slot. A `gated` launch has to answer before it is given requests.
+    """
+    newer = Sentence(_("A newer request took its place."))
+    end_active(deployment, JobStatus.CANCELLED, newer, slot=slot)
     job = Job.objects.create(
         deployment=deployment,
+        slot=slot,
+        state={"gated": True} if gated else {},
         kind=kind,
         generation=deployment.generation,
         by=by,
@@ -57,7 +66,10 @@ def claim(job_id: int, ticket: int) -> Job | None:
     guard = Job.objects.filter(pk=job_id, ticket=ticket, status__in=ACTIVE_JOB_STATUSES)
     if guard.update(ticket=ticket + 1, touched_at=now, due_at=now) != 1:
         return None
-    job = Job.objects.select_related("deployment__model").get(pk=job_id)
+    rows = Job.objects.select_related("deployment__model", "slot")
+    job = rows.get(pk=job_id)
+    if job.slot is not None:
+        job.slot.deployment = job.deployment
     if job.generation != job.deployment.generation:
         end(job, JobStatus.CANCELLED, Sentence(_("A newer request took its place.")))
         return None
@@ -153,15 +165,22 @@ def end(job: Job, status: JobStatus, reason: Sentence) -> bool:
     return True
 
 
-def end_active(deployment: Deployment, status: JobStatus, reason: Sentence) -> None:
-    for job in deployment.jobs.filter(status__in=ACTIVE_JOB_STATUSES):
+def end_active(
+    deployment: Deployment, status: JobStatus, reason: Sentence, slot: Slot | None = None
+) -> None:
+    """Of one slot, or of the whole deployment."""
+    found = deployment.jobs.filter(status__in=ACTIVE_JOB_STATUSES)
+    for job in found if slot is None else found.filter(slot=slot):
         end(job, status, reason)
 
 
 def resume_overdue() -> list[Job]:
     """Queue again the jobs whose message or worker was lost; answers those it gives up."""
-    overdue = timezone.now() - timedelta(seconds=OVERDUE_SECONDS)
-    found = Job.objects.filter(status__in=ACTIVE_JOB_STATUSES, due_at__lt=overdue)
+    now = timezone.now()
+    active = Job.objects.filter(status__in=ACTIVE_JOB_STATUSES)
+    unheard = active.filter(due_at__lt=now - timedelta(seconds=OVERDUE_SECONDS))
+    at_work = now - timedelta(seconds=WORK_SECONDS)
+    found = [job for job in unheard if not _held(job) or (job.due_at or now) < at_work]
     hopeless = [job for job in found if job.resumes >= MAX_RESUMES]
     for job in found:
         if job not in hopeless:

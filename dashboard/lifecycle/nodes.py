@@ -9,10 +9,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
-from dashboard.choices import LIVE_REPLICA_STATUSES, EventLevel, Fault, NodeStatus
+from dashboard.choices import LIVE_REPLICA_STATUSES, EventLevel, NodeStatus
 from dashboard.errors import StatusConflict
-from dashboard.lifecycle.failures import Cause, fail_replica, locked
-from dashboard.lifecycle.observation import NODE_OFFLINE, node_went_offline
+from dashboard.lifecycle.observation import node_went_offline
 from dashboard.lifecycle.record import record
 from dashboard.models import Node, Replica
 from dashboard.models.fleet import hash_token
@@ -20,10 +19,12 @@ from dashboard.sentences import Sentence
 from engine.protocol.agent import Inventory
 
 HEARTBEAT_SECONDS = 1.0
-SILENT_SECONDS = 10.0
+SILENT_SECONDS = 4.0
 """Without a sign of life for this long, a node is offline."""
-GRACE_SECONDS = 20.0
-"""A node that is offline for this long takes its replicas down with it."""
+UNSEEN_SECONDS = 8.0
+"""The same for a node whose web process went with its socket: signs are not written down each."""
+LOOKS_AFTER = (0.0, 1.5, 3.0, 10.5)
+"""Seconds after a node went offline at which what ran there is looked after."""
 RECONCILE_TASK = "tandem.reconcile"
 
 
@@ -108,6 +109,7 @@ def connect(node_id: int, connection: str, inventory: Inventory) -> Node:
         status=NodeStatus.ONLINE,
         reason=Sentence(),
         inventory=msgspec.to_builtins(inventory),
+        link_address=inventory.link_address,
         last_seen=now,
         connected_at=now,
         connection=connection,
@@ -135,29 +137,17 @@ def disconnect(node_id: int, connection: str, reason: Sentence) -> bool:
         node = Node.objects.get(pk=node_id)
         event = Sentence(_("Node %(node)s is offline: %(reason)s"), node=node.name, reason=reason)
         record(event, level=EventLevel.WARNING, node=node)
-        outbox.task(RECONCILE_TASK, countdown=GRACE_SECONDS + 0.5)
     node_went_offline(node)
+    for seconds in LOOKS_AFTER:
+        outbox.task(RECONCILE_TASK, countdown=seconds)
     return True
 
 
 def expire_nodes() -> None:
-    """Nodes that fell silent go offline; replicas of nodes that stay offline fail."""
-    silent = timezone.now() - timedelta(seconds=SILENT_SECONDS)
+    """Nodes that fell silent go offline."""
+    silent = timezone.now() - timedelta(seconds=UNSEEN_SECONDS)
     for node in Node.objects.filter(status=NodeStatus.ONLINE, last_seen__lt=silent):
         reason = Sentence(
-            _("nothing was heard from its agent for %(seconds)s s."), seconds=int(SILENT_SECONDS)
+            _("nothing was heard from its agent for %(seconds)s s."), seconds=int(UNSEEN_SECONDS)
         )
         disconnect(node.pk, node.connection, reason)
-    gone = timezone.now() - timedelta(seconds=GRACE_SECONDS)
-    for node in Node.objects.filter(status=NodeStatus.OFFLINE, last_seen__lt=gone):
-        _fail_replicas_on(node)
-
-
-def _fail_replicas_on(node: Node) -> None:
-    live = Replica.objects.filter(status__in=LIVE_REPLICA_STATUSES)
-    there = live.filter(ranks__node=node) | live.filter(head_node=node)
-    for replica in there.distinct():
-        with transaction.atomic():
-            deployment = locked(replica.deployment_id)
-            cause = Cause(Fault.NODE, Sentence(NODE_OFFLINE, node=node.name))
-            fail_replica(deployment, replica, cause)

@@ -1,27 +1,23 @@
 """From a node's report to the statuses of ranks, replicas and deployments."""
 
-from datetime import datetime
-
 from django.db import transaction
-from django.db.models import F, Q
-from django.utils import timezone
+from django.db.models import Q
 from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
 from dashboard.choices import (
     LIVE_REPLICA_STATUSES,
     DeploymentStatus,
-    EventLevel,
     Fault,
-    NodeStatus,
     RankStatus,
     ReplicaStatus,
 )
 from dashboard.lifecycle import jobs, replicas
-from dashboard.lifecycle.deployments import move, say_why
-from dashboard.lifecycle.failures import Cause, explain_better, fail_replica, locked
-from dashboard.lifecycle.record import record
+from dashboard.lifecycle.changes import locked
+from dashboard.lifecycle.failures import Cause, explain_better, fail_replica
 from dashboard.lifecycle.reports import Fields, Report, read_head, read_rank, why_recovering
+from dashboard.lifecycle.slots import change, offline_nodes, settle, slot_of
+from dashboard.lifecycle.upturns import begin_recovering, end_recovering, launched
 from dashboard.models import Deployment, Node, PortLease, Rank, Replica
 from dashboard.sentences import Sentence
 from engine.protocol.agent import Observed
@@ -111,102 +107,42 @@ def _draw_conclusions(
     best = max(causes, key=lambda cause: cause.fault.strength, default=None)
     if replica.status in LIVE_REPLICA_STATUSES:
         if best:
-            fail_replica(deployment, replica, best)
-        elif replica.status == ReplicaStatus.STARTING and _all_ready(replica):
-            _become_ready(deployment, replica)
+            fail_replica(deployment, replica, _deepest(best, replica))
         elif replica.head_node_id == report.node.pk:
             _follow_head(deployment, replica, report)
+        elif replica.status == ReplicaStatus.STARTING and replicas.all_ready(replica):
+            launched(deployment, replica)
     elif replica.status == ReplicaStatus.FAILED:
         for cause in causes:
-            if _may_be_the_root(cause, replica, report.node):
+            if cause.fault != Fault.STOPPED:  # What was asked to end has ended: no explanation.
                 explain_better(deployment, replica, cause)
     elif replica.status == ReplicaStatus.STOPPING and not replicas.left_behind(replica):
         replicas.conclude(replica)
         jobs.hurry(deployment)
 
 
-def _may_be_the_root(cause: Cause, replica: Replica, node: Node) -> bool:
-    """After a failure, what was asked to end has ended: that explains nothing."""
-    if cause.fault == Fault.LOST:  # An agent that was started again has also dialled again.
-        return node.connected_at is not None and node.connected_at > replica.created
-    return cause.fault != Fault.STOPPED
-
-
-def _all_ready(replica: Replica) -> bool:
-    return replica.head_status == RankStatus.READY and all(
-        rank.status == RankStatus.READY for rank in replica.ranks.all()
-    )
-
-
-def _become_ready(deployment: Deployment, replica: Replica) -> None:
-    now = timezone.now()
-    guard = Replica.objects.filter(pk=replica.pk, status=ReplicaStatus.STARTING)
-    if guard.update(status=ReplicaStatus.READY, ready_at=now) != 1:
-        return
-    down = deployment.down_since
-    move(deployment, DeploymentStatus.READY, ready_at=now, reason=Sentence(), down_since=None)
-    template = _("Ready again after %(seconds)s s.") if down else _("Ready after %(seconds)s s.")
-    seconds = round((now - (down or _began(replica))).total_seconds(), 1)
-    record(Sentence(template, seconds=seconds), deployment=deployment, replica=replica)
-    jobs.hurry(deployment)
+def _deepest(cause: Cause, replica: Replica) -> Cause:
+    """A head that waited in vain for a box that is away has its cause there."""
+    away = offline_nodes(replica)
+    if not away or cause.fault.strength >= Fault.NODE.strength:
+        return cause
+    return Cause(Fault.NODE, Sentence(NODE_OFFLINE, node=", ".join(away)))
 
 
 def _follow_head(deployment: Deployment, replica: Replica, report: Report) -> None:
-    """A launch that answers, or recovers in place, as its head says now."""
-    if replica.status == ReplicaStatus.READY:
-        if report.recovers:
-            _begin_recovering(deployment, replica, report)
-        else:
-            _mention_offline(deployment, replica)
+    """A launch as its head says now."""
+    if replica.status == ReplicaStatus.STARTING and replicas.all_ready(replica):
+        launched(deployment, replica)
+    elif replica.status == ReplicaStatus.READY and report.recovers:
+        begin_recovering(deployment, replica, why_recovering(report), report.waiting)
     elif replica.status == ReplicaStatus.RECOVERING:
-        if report.stats and report.stats.status == "ready" and _all_ready(replica):
-            _end_recovering(deployment, replica, report)
+        if report.stats and report.stats.status == "ready" and replicas.all_ready(replica):
+            end_recovering(deployment, replica, report.stats.recovery_seconds)
         elif report.recovers:
-            say_why(deployment, why_recovering(report))
-
-
-def _begin_recovering(deployment: Deployment, replica: Replica, report: Report) -> None:
-    guard = Replica.objects.filter(pk=replica.pk, status=ReplicaStatus.READY)
-    if guard.update(status=ReplicaStatus.RECOVERING, recoveries=F("recoveries") + 1) != 1:
-        return
-    why = why_recovering(report)
-    move(deployment, DeploymentStatus.RECOVERING, reason=why)
-    deployment.down_since = timezone.now()
-    Deployment.objects.filter(pk=deployment.pk).update(down_since=deployment.down_since)
-    waiting = report.stats.running + report.stats.waiting if report.stats else 0
-    sentence = Sentence(_("%(cause)s %(count)s answers wait."), cause=why, count=waiting)
-    record(
-        sentence if waiting else Sentence("%(cause)s", cause=why),
-        level=EventLevel.WARNING,
-        deployment=deployment,
-        replica=replica,
-    )
-
-
-def _end_recovering(deployment: Deployment, replica: Replica, report: Report) -> None:
-    guard = Replica.objects.filter(pk=replica.pk, status=ReplicaStatus.RECOVERING)
-    if guard.update(status=ReplicaStatus.READY) != 1:
-        return
-    now = timezone.now()
-    seconds = report.stats.recovery_seconds if report.stats else None
-    if seconds is None:
-        seconds = (now - (deployment.down_since or now)).total_seconds()
-    move(deployment, DeploymentStatus.READY, reason=Sentence(), down_since=None)
-    sentence = Sentence(_("It goes on after %(seconds)s s."), seconds=round(seconds, 1))
-    record(sentence, deployment=deployment, replica=replica)
-
-
-def _began(replica: Replica) -> datetime:
-    job = replica.deployment.jobs.filter(state__replica=replica.pk).first()
-    return job.created if job else replica.created
-
-
-def _mention_offline(deployment: Deployment, replica: Replica) -> None:
-    """A ready deployment says which of its nodes cannot be seen, and no longer once it can."""
-    nodes = Node.objects.filter(pk__in=replicas.nodes_of(replica))
-    offline = [node.name for node in nodes if node.status != NodeStatus.ONLINE]
-    reason = Sentence(NODE_OFFLINE, node=", ".join(offline)) if offline else Sentence()
-    say_why(deployment, reason)
+            change(slot_of(deployment, replica), reason=why_recovering(report))
+            settle(deployment)
+    elif deployment.reason or deployment.status != DeploymentStatus.READY:
+        settle(deployment)
 
 
 def node_went_offline(node: Node) -> None:
@@ -220,9 +156,8 @@ def node_went_offline(node: Node) -> None:
                 reason = Sentence(NODE_OFFLINE, node=node.name)
                 ranks = replica.ranks.filter(node=node).exclude(status=RankStatus.EXITED)
                 ranks.update(status=RankStatus.WAITING, detail=reason)
-                if replica.status == ReplicaStatus.READY:
-                    _mention_offline(deployment, replica)
-                outbox.announce("deployment", deployment.pk)
+            settle(deployment)
+            outbox.announce("deployment", deployment.pk)
 
 
 def _release_ports(node: Node, observed: Observed) -> None:

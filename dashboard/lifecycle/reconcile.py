@@ -8,9 +8,11 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
 from dashboard.choices import ACTIVE_JOB_STATUSES, DeploymentStatus, JobKind, NodeStatus
-from dashboard.lifecycle import jobs, replicas
-from dashboard.lifecycle.failures import fail_job, locked, restart_orphan
+from dashboard.lifecycle import jobs, offline, replicas
+from dashboard.lifecycle.changes import locked
+from dashboard.lifecycle.failures import fail_job
 from dashboard.lifecycle.nodes import expire_nodes
+from dashboard.lifecycle.returns import fill_slots
 from dashboard.models import Deployment, LogLine, Node
 from dashboard.sentences import Sentence
 
@@ -20,12 +22,15 @@ LOG_ROWS = 200_000
 
 
 def reconcile() -> None:
-    """Expire silent nodes, take up lost jobs, restart orphans, tell every agent its state again."""
+    """Expire silent nodes, ask after what ran there, take up lost jobs, fill empty slots, tell
+    every agent its state again."""
     expire_nodes()
+    offline.judge()
+    offline.end_endless_recoveries()
     for job in jobs.resume_overdue():
         fail_job(job, Sentence(GIVEN_UP, count=job.resumes))
     for pk in Deployment.objects.filter(wanted=True).values_list("pk", flat=True):
-        restart_orphan(pk)
+        fill_slots(pk)
     for pk in Deployment.objects.filter(status=DeploymentStatus.STOPPING).values_list(
         "pk", flat=True
     ):
@@ -39,7 +44,7 @@ def _stop_orphan(deployment_id: int) -> None:
     deployment = locked(deployment_id)
     busy = deployment.jobs.filter(status__in=ACTIVE_JOB_STATUSES).exists()
     if deployment.status == DeploymentStatus.STOPPING and not busy:
-        replicas.retire(deployment)
+        replicas.retire_all(deployment)
         jobs.create(deployment, JobKind.STOP)
 
 

@@ -20,9 +20,17 @@ from dashboard.choices import (
 )
 from dashboard.errors import StatusConflict
 from dashboard.lifecycle.record import record
-from dashboard.models import Deployment, Job, Node, PortLease, Rank, Replica
+from dashboard.models import Deployment, Job, Node, PortLease, Rank, Replica, Slot
 from dashboard.placement import Placement
 from dashboard.sentences import Sentence
+
+GOING = (
+    DeploymentStatus.STARTING,
+    DeploymentStatus.READY,
+    DeploymentStatus.RECOVERING,
+    DeploymentStatus.DEGRADED,
+    DeploymentStatus.RESTARTING,
+)
 
 
 @transaction.atomic
@@ -33,10 +41,10 @@ def start(job: Job, placement: Placement) -> Replica:
     deployment = Deployment.objects.select_for_update(no_key=True).get(pk=job.deployment_id)
     if "replica" in job.state:
         return Replica.objects.get(pk=job.state["replica"])
-    starting = (DeploymentStatus.STARTING, DeploymentStatus.RESTARTING)
-    if deployment.generation != job.generation or deployment.status not in starting:
+    if deployment.generation != job.generation or deployment.status not in GOING:
         raise StatusConflict(Sentence(_("%(name)s was changed meanwhile."), name=deployment.name))
-    replica = _create(deployment, placement)
+    assert job.slot is not None
+    replica = _create(job.slot, placement, gated=bool(job.state.get("gated")))
     job.state["replica"] = replica.pk
     job.save(update_fields=["state"])
     nudge_nodes(replica)
@@ -44,12 +52,15 @@ def start(job: Job, placement: Placement) -> Replica:
     return replica
 
 
-def _create(deployment: Deployment, placement: Placement) -> Replica:
+def _create(slot: Slot, placement: Placement, *, gated: bool) -> Replica:
     launch, head = secrets.token_hex(6), Node.objects.get(pk=placement.head)
     http, control = _lease_ports(head, launch, 2)
-    config = deployment.engine_config
+    config = slot.engine_config
     replica = Replica.objects.create(
-        deployment=deployment,
+        deployment=slot.deployment,
+        role=slot.role,
+        index=slot.index,
+        model=slot.served_model,
         launch=launch,
         token=secrets.token_urlsafe(32),
         config=msgspec.to_builtins(config),
@@ -57,6 +68,7 @@ def _create(deployment: Deployment, placement: Placement) -> Replica:
         host=head.address,
         http_port=http,
         control_port=control,
+        gated=gated,
     )
     Rank.objects.bulk_create(
         Rank(
@@ -65,8 +77,11 @@ def _create(deployment: Deployment, placement: Placement) -> Replica:
             stage=config.plan.stage(rank),
             stage_rank=config.plan.stage_rank(rank),
             node_id=node,
+            planned_bytes=need,
         )
-        for rank, node in enumerate(placement.ranks)
+        for rank, (node, need) in enumerate(
+            zip(placement.ranks, placement.bytes_per_rank, strict=True)
+        )
     )
     return replica
 
@@ -88,8 +103,22 @@ def _lease_ports(node: Node, launch: str, count: int) -> list[int]:
     return ports
 
 
-def retire(deployment: Deployment) -> None:
-    """Ask the live launch to end: it leaves the desired state of its nodes."""
+def retire(slot: Slot) -> None:
+    """Ask its live launch to end: it leaves the desired state of its nodes."""
+    for replica in slot.launches.filter(status__in=LIVE_REPLICA_STATUSES):
+        if _end(replica, LIVE_REPLICA_STATUSES, status=ReplicaStatus.STOPPING):
+            nudge_nodes(replica)
+
+
+def retire_drained(slot: Slot) -> None:
+    """End the launch that has finished its answers, unless it is needed again."""
+    for replica in slot.launches.filter(status=ReplicaStatus.DRAINING):
+        if _end(replica, {ReplicaStatus.DRAINING}, status=ReplicaStatus.STOPPING):
+            nudge_nodes(replica)
+
+
+def retire_all(deployment: Deployment) -> None:
+    """The same for every launch of a deployment."""
     for replica in deployment.replicas.filter(status__in=LIVE_REPLICA_STATUSES):
         if _end(replica, LIVE_REPLICA_STATUSES, status=ReplicaStatus.STOPPING):
             nudge_nodes(replica)
@@ -129,6 +158,13 @@ def nudge_nodes(replica: Replica) -> None:
     for node_id in nodes_of(replica):  # In order, or two transactions could wait for each other.
         Node.objects.filter(pk=node_id).update(desired_generation=F("desired_generation") + 1)
         outbox.nudge(node_id)
+
+
+def all_ready(replica: Replica) -> bool:
+    """Whether its head and every rank say so."""
+    return replica.head_status == RankStatus.READY and all(
+        rank.status == RankStatus.READY for rank in replica.ranks.all()
+    )
 
 
 def left_behind(replica: Replica) -> list[str]:

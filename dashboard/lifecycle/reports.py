@@ -69,6 +69,11 @@ class Report(msgspec.Struct, frozen=True):
             return False
         return head.restarts > 0 if self.stats is None else self.stats.status in ON_ITS_WAY
 
+    @property
+    def waiting(self) -> int:
+        """Answers that are open at its head."""
+        return self.stats.running + self.stats.waiting if self.stats else 0
+
     def rank_stats(self, rank: Rank) -> RankStats | None:
         known = self.stats.ranks if self.stats else []
         return next((stats for stats in known if stats.rank == rank.rank), None)
@@ -148,7 +153,7 @@ def _read_process(
         cause = exit_cause(name, state)
         return fields | {"detail": cause.sentence}, cause
     if state.pid != pid:
-        return _restarted(state, name, pid), None
+        return _restarted(state, name), None
     fields = {"pid": state.pid}
     if status == RankStatus.WAITING:
         fields["status"] = RankStatus.READY if replica.ready_at else RankStatus.STARTING
@@ -156,10 +161,10 @@ def _read_process(
     return fields, None
 
 
-def _restarted(state: ProcessState, name: Sentence, pid: int | None) -> Fields:
+def _restarted(state: ProcessState, name: Sentence) -> Fields:
     """Its agent has started it, or starts it again, for the same launch."""
     fields: Fields = {"pid": state.pid, "status": RankStatus.STARTING, "detail": Sentence()}
-    if pid is not None and state.exit_code not in (None, EPOCH_OVER):
+    if state.restarts and state.exit_code not in (None, EPOCH_OVER):
         fields["detail"] = exit_cause(name, state).sentence
     return fields
 

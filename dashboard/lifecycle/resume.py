@@ -5,18 +5,12 @@ from collections.abc import Iterable
 from django.db import transaction
 from django.utils.translation import gettext_noop as _
 
-from dashboard.choices import (
-    DEPLOYMENT_TRANSITIONS,
-    LIVE_REPLICA_STATUSES,
-    DeploymentStatus,
-    JobKind,
-    NodeStatus,
-    RankStatus,
-)
+from dashboard.choices import DeploymentStatus, JobKind, NodeStatus, RankStatus
 from dashboard.lifecycle import jobs, replicas
-from dashboard.lifecycle.deployments import move
-from dashboard.lifecycle.failures import NOBODY, locked
+from dashboard.lifecycle.changes import locked
+from dashboard.lifecycle.failures import NOBODY
 from dashboard.lifecycle.record import record
+from dashboard.lifecycle.slots import change, laid_out, live_launches, settle
 from dashboard.models import Deployment, Node, Rank, Replica
 from dashboard.sentences import Sentence
 
@@ -40,19 +34,29 @@ def resume_on(names: Iterable[str]) -> None:
 @transaction.atomic
 def _resume(deployment_id: int, gone: set[int]) -> None:
     deployment = locked(deployment_id)
-    live = deployment.replicas.filter(status__in=LIVE_REPLICA_STATUSES).first()
-    old = DeploymentStatus(deployment.status)
-    elsewhere = live is not None and gone.isdisjoint(replicas.nodes_of(live))
-    if elsewhere or DeploymentStatus.RESTARTING not in DEPLOYMENT_TRANSITIONS[old]:
+    if not deployment.wanted or deployment.status == DeploymentStatus.STOPPING:
         return
-    move(
-        deployment,
-        DeploymentStatus.RESTARTING,
-        generation=deployment.generation + 1,
-        reason=Sentence(STARTED),
-        ready_at=None,
-        down_since=None,
-    )
-    replicas.retire(deployment)
+    laid_out(deployment)
+    live = live_launches(deployment)
+    lost = [
+        slot
+        for slot in deployment.slots.filter(wanted=True)
+        if (slot.role, slot.index) not in live
+        or not gone.isdisjoint(replicas.nodes_of(live[slot.role, slot.index]))
+    ]
+    if not lost:
+        return
     record(Sentence(STARTED), deployment=deployment)
-    jobs.create(deployment, JobKind.RESTART, by=NOBODY, automatic=True, reason=Sentence(STARTED))
+    for slot in lost:
+        slot.deployment = deployment
+        replicas.retire(slot)
+        change(slot, given_up=False, reason=Sentence(STARTED), down_since=None, hold_until=None)
+        jobs.create(
+            deployment,
+            JobKind.RESTART,
+            slot=slot,
+            by=NOBODY,
+            automatic=True,
+            reason=Sentence(STARTED),
+        )
+    settle(deployment)

@@ -7,6 +7,7 @@ from typing import Self
 import msgspec
 
 from dashboard.asgi import application
+from dashboard.lifecycle.nodes import HEARTBEAT_SECONDS
 from engine.errors import Said
 from engine.protocol.agent import (
     AGENT_PROTOCOL_VERSION,
@@ -56,9 +57,11 @@ class FakeAgent:
         self.desired = Desired(0, [])
         self.processes: dict[str, ProcessState] = {}
         self.next_pid = 1000
+        self.heart: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         await self.dial()
+        self.heart = asyncio.create_task(self._live())
         await self.report()
         await self.receive_desired()
         return self
@@ -69,6 +72,18 @@ class FakeAgent:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self.go()
+
+    async def _live(self) -> None:
+        """However long a test takes, a sign of life a second."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await self.beat()
+
+    async def go(self) -> None:
+        """Its connection is cut; what it runs goes on."""
+        if self.heart is not None:
+            self.heart.cancel()
         await self.socket.disconnect()
 
     async def dial(self) -> AgentWelcome:

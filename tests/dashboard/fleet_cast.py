@@ -13,9 +13,9 @@ import pytest
 from channels.db import database_sync_to_async
 from django.utils import timezone
 
-from dashboard import lifecycle, outbox
+from dashboard import heads, lifecycle, outbox
 from dashboard.catalogue import bundled_model_path
-from dashboard.jobs import launch, tasks
+from dashboard.jobs import tasks
 from dashboard.models import Deployment, Model, Node
 from engine.checkpoint import open_checkpoint
 from tests.dashboard.fake_agent import FakeAgent
@@ -68,7 +68,8 @@ class Worker:
 def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
     worker = Worker()
     monkeypatch.setattr(outbox, "_queue", worker.put)
-    monkeypatch.setattr(launch, "_ask_for_a_token", lambda replica, model: "")
+    monkeypatch.setattr(heads, "ask_for_a_token", lambda replica, model: "")
+    monkeypatch.setattr(heads, "ask_stats", lambda replica: None)
     return worker
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dashboard import lifecycle
-from dashboard.jobs import launch
+from dashboard import heads, lifecycle
 from dashboard.models import Deployment, Job, JobStep, Model
 from tests.dashboard.fleet_cast import Worker, fleet, make_deployment, worker
 
@@ -42,7 +41,7 @@ async def test_a_rank_that_does_not_load_is_named_with_what_was_seen_last(worker
 async def test_a_model_that_loads_but_does_not_answer_fails(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "_ask_for_a_token", lambda replica, model: "HTTP 500: broken")
+    monkeypatch.setattr(heads, "ask_for_a_token", lambda replica, model: "HTTP 500: broken")
     async with fleet(worker) as cast:
         await cast.deploy()
         await cast.until(lambda: "HTTP 500" in str(JobStep.objects.get(name="verify").detail))
