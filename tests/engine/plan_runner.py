@@ -1,6 +1,7 @@
 """All ranks of a plan as threads of the test: real runners over real shares, no processes."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
@@ -20,10 +21,11 @@ from tests.engine.thread_ranks import linked_meshes
 SECONDS = 120.0
 
 
+@dataclass(frozen=True)
 class Watched(Decoder):
     """Keeps all logits that it gives."""
 
-    seen: list[Tensor]
+    seen: list[Tensor] = field(default_factory=list)
 
     def logits(self, hidden: Tensor, places: Tensor) -> Tensor | None:
         found = super().logits(hidden, places)
@@ -65,9 +67,7 @@ class PlanRunner(StepMaker):
         return outcomes[self.config.plan.output_rank].result(step.n)
 
     def _load(self, rank: int, mesh: Mesh) -> Watched:
-        decoder = Watched(**vars(load_rank(self._path, self.config, rank, mesh)))
-        object.__setattr__(decoder, "seen", [])
-        return decoder
+        return Watched(**vars(load_rank(self._path, self.config, rank, mesh)))
 
     def _runner(self, decoder: Decoder) -> Runner:
         checkpoint = self._checkpoint
