@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import lifecycle
+from dashboard.choices import DeploymentStatus, ReplicaRole
 from dashboard.errors import TandemError
 from dashboard.forms.deployments import DeploymentForm
 from dashboard.forms.fallback import FallbackForm
@@ -19,7 +20,7 @@ from dashboard.models import Deployment, Job, LogLine, Model
 from dashboard.texts import storable
 from dashboard.views.access import may_operate, operator_required
 from dashboard.views.live import with_live_replica
-from dashboard.views.plan import draw_launches
+from dashboard.views.plan import Launch, draw_launches
 
 RECENT_EVENTS = 20
 RECENT_JOBS = 6
@@ -29,6 +30,7 @@ ACTIONS: dict[str, Callable[[Deployment, str], object]] = {
     "deploy": lifecycle.request_deploy,
     "stop": lifecycle.request_stop,
     "restart": lifecycle.request_restart,
+    "return": lifecycle.request_return,
     "delete": lifecycle.delete_deployment,
 }
 
@@ -84,6 +86,7 @@ def deployment_detail(request: HttpRequest, name: str) -> HttpResponse:
             "launches": launches,
             "live": any(launch.replica for launch in launches),
             "fallback": deployment.fallback_or_none,
+            "may_return": _may_return(deployment, launches),
             "job": jobs[0] if jobs else None,
             "earlier_jobs": jobs[1:],
             "log": _log(deployment, jobs[0] if jobs else None),
@@ -119,6 +122,12 @@ def _suggestion(request: HttpRequest) -> dict[str, object]:
     model = models[0]
     name = "" if Deployment.objects.filter(name=model.name).exists() else model.name
     return {"model": model, "name": name, "tp": min(2, model.shape.num_kv_heads)}
+
+
+def _may_return(deployment: Deployment, launches: list[Launch]) -> bool:
+    """Whether the fallback answers alone, so that somebody can ask for the deployment itself."""
+    roles = {launch.replica.role for launch in launches if launch.replica}
+    return deployment.status == DeploymentStatus.DEGRADED and roles == {ReplicaRole.FALLBACK}
 
 
 def _log(deployment: Deployment, job: Job | None) -> list[LogLine]:

@@ -29,7 +29,7 @@ urlpatterns = [
     path("deployments/<slug:name>/", deployments.deployment_detail, name="deployment-detail"),
     path("deployments/<slug:name>/engine/", deployment_engine, name="deployment-engine"),
     re_path(
-        r"^deployments/(?P<name>[-\w]+)/(?P<action>deploy|stop|restart|delete)/$",
+        r"^deployments/(?P<name>[-\w]+)/(?P<action>deploy|stop|restart|return|delete)/$",
         deployments.deployment_act,
         name="deployment-act",
     ),

@@ -3,8 +3,8 @@
 import pytest
 from django.test import Client
 
-from dashboard.choices import DeploymentStatus, EventLevel
-from dashboard.models import Deployment, Event, Fallback, Job
+from dashboard.choices import DeploymentStatus, EventLevel, ReplicaRole
+from dashboard.models import Deployment, Event, Fallback, Job, Replica
 from tests.dashboard.fleet_cast import Worker, worker
 from tests.dashboard.pages_cast import body, make_launch, make_model, make_node, operator
 
@@ -171,3 +171,15 @@ def test_what_does_not_run_can_be_deleted(operator: Client, status: str, offered
     assert body(operator, "/deployments/smol/").count('data-dialog="delete"') == offered
     operator.post("/deployments/smol/delete/")
     assert Deployment.objects.exists() is not bool(offered)
+
+
+def test_return_is_offered_while_the_fallback_answers_alone(operator: Client) -> None:
+    row = Deployment.objects.create(
+        name="smol", model=make_model(), status=DeploymentStatus.DEGRADED, wanted=True
+    )
+    launch = make_launch(row, make_node("box-1"))
+    assert "/deployments/smol/return/" not in body(operator, "/deployments/smol/")
+    Replica.objects.filter(pk=launch.pk).update(role=ReplicaRole.FALLBACK)
+    text = body(operator, "/deployments/smol/")
+    assert 'action="/deployments/smol/return/"' in text
+    assert 'data-role="fallback"' in text
