@@ -36,6 +36,10 @@ class Group(Protocol):
         """Token ids (int64) of member `source` on every member; `x` is None on the others."""
         ...
 
+    def close(self) -> None:
+        """Leave the group; to the others it looks as if this process had ended."""
+        ...
+
 
 class Alone:
     """The group of a rank that shares its work with nobody."""
@@ -60,6 +64,9 @@ class Alone:
         if x is None:
             raise RuntimeError("A single rank is the source of its own broadcast.")
         return x
+
+    def close(self) -> None:
+        pass
 
 
 class Timed:
@@ -132,3 +139,6 @@ class LinkedGroup(Timed):
             else:
                 self._links.exchange(dict.fromkeys(self._peers, x), {})
         return x
+
+    def close(self) -> None:
+        self._links.close()

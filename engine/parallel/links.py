@@ -21,6 +21,8 @@ class Links(Protocol):
         """Send to some peers and fill tensors from others, all at once; returns when done."""
         ...
 
+    def close(self) -> None: ...
+
 
 class GlooLinks:
     """Links bound to this rank's own address, whatever other networks the box has."""
@@ -33,10 +35,14 @@ class GlooLinks:
         options = _Gloo._Options()
         options._devices = [_Gloo.create_device(hostname=host)]
         options._timeout = timeout
-        self._group = _Gloo(store, rank, size, options)
+        self._group: Any = _Gloo(store, rank, size, options)
 
     def exchange(self, outgoing: dict[int, Tensor], incoming: dict[int, Tensor]) -> None:
         works = [self._group.recv([tensor], peer, peer) for peer, tensor in incoming.items()]
         works += [self._group.send([tensor], peer, self.rank) for peer, tensor in outgoing.items()]
         for work in works:
             work.wait()
+
+    def close(self) -> None:
+        """Its sockets close with the last reference to it."""
+        self._group = None

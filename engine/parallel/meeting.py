@@ -5,6 +5,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from torch._C._distributed_c10d import Store
 
@@ -35,16 +36,25 @@ class Introductions:
         """
         self._store.set(f"address{self._rank}", address)
         sockets: dict[int, socket.socket] = {}
-        for peer in range(self._rank):
-            sock = connect(self._store.get(f"address{peer}").decode())
-            sock.sendall(_HELLO.pack(self._rank, self._proof(self._rank, peer)))
-            sockets[peer] = sock
-        return sockets | self._accept_higher(listener)
+        with ExitStack() as met:
+            for peer in range(self._rank):
+                sockets[peer] = sock = met.enter_context(
+                    connect(self._store.get(f"address{peer}").decode())
+                )
+                sock.sendall(_HELLO.pack(self._rank, self._proof(self._rank, peer)))
+            deadline = time.monotonic() + self._seconds
+            while len(sockets) < self._size - 1:
+                peer, sock = self._accept(listener, deadline)
+                if peer in sockets:
+                    sock.close()
+                else:
+                    sockets[peer] = met.enter_context(sock)
+            met.pop_all()
+        return sockets
 
-    def _accept_higher(self, listener: socket.socket) -> dict[int, socket.socket]:
-        sockets: dict[int, socket.socket] = {}
-        deadline = time.monotonic() + self._seconds
-        while len(sockets) < self._size - 1 - self._rank:
+    def _accept(self, listener: socket.socket, deadline: float) -> tuple[int, socket.socket]:
+        """The next higher member that connects."""
+        while True:
             listener.settimeout(max(0.01, deadline - time.monotonic()))
             try:
                 sock, _address = listener.accept()
@@ -53,11 +63,9 @@ class Introductions:
                     _("A peer did not connect within %(seconds)s s."), seconds=round(self._seconds)
                 ) from error
             peer = self._identify(sock)
-            if peer is None or peer in sockets or not self._rank < peer < self._size:
-                sock.close()
-            else:
-                sockets[peer] = sock
-        return sockets
+            if peer is not None and self._rank < peer < self._size:
+                return peer, sock
+            sock.close()
 
     def _identify(self, sock: socket.socket) -> int | None:
         """Who connected; None when the greeting is short, late or unproven."""

@@ -31,6 +31,10 @@ class Mesh:
     activity: ActivityLog = field(default_factory=ActivityLog)
     """Set by the groups around every collective, and by whoever computes in between."""
 
+    def close(self) -> None:
+        self.tp.close()
+        self.pipeline.close()
+
 
 def open_store(host: str, timeout: timedelta) -> TCPStore:
     """The rendezvous of a launch, on a free port of `host` and on no other address."""

@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -121,25 +122,32 @@ def _attach(
 ) -> SharedMemory:
     # An abstract name: no file to remove, and seen only within its network namespace.
     name = f"tandem-{secrets.token_hex(16)}"
-    sockets: dict[int, socket.socket] = {}
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{name}")
         listener.listen(size)
         introductions = Introductions(store, rank, size, token, ATTACH_SECONDS)
         sockets = introductions.meet(listener, name, _connect)
     length = library.tandem_bytes(size)
-    descriptor = _hand_out(sockets, length) if rank == 0 else _take(sockets[0], length)
-    try:
-        memory = mmap.mmap(descriptor, length)
-    finally:
-        os.close(descriptor)
+    with ExitStack() as met:
+        for sock in sockets.values():
+            met.enter_context(sock)
+        descriptor = _hand_out(sockets, length) if rank == 0 else _take(sockets[0], length)
+        try:
+            memory = mmap.mmap(descriptor, length)
+        finally:
+            os.close(descriptor)
+        met.pop_all()
     return SharedMemory(library, memory, sockets, rank, seconds)
 
 
 def _connect(name: str) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX)
-    sock.settimeout(ATTACH_SECONDS)
-    sock.connect(f"\0{name}")
+    try:
+        sock.settimeout(ATTACH_SECONDS)
+        sock.connect(f"\0{name}")
+    except OSError:
+        sock.close()
+        raise
     return sock
 
 

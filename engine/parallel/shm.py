@@ -78,7 +78,6 @@ class SharedMemory:
         return x
 
     def close(self) -> None:
-        """To the peers it looks as if this process had ended."""
         for sock in self._sockets.values():
             sock.close()
 
@@ -88,7 +87,7 @@ class SharedMemory:
         return RankError(
             _("Peer %(silent)s of the group was silent for %(seconds)s s."),
             silent=peer,
-            seconds=round(self._seconds),
+            seconds=round(self._seconds, 1),
         )
 
 
@@ -125,3 +124,6 @@ class ShmGroup(Timed):
             for peer in self._peers:
                 self._memory.put(x, peer)
             return x
+
+    def close(self) -> None:
+        self._memory.close()

@@ -32,6 +32,9 @@ class QueueLinks:
         for peer, tensor in incoming.items():
             tensor.copy_(self._mail[peer, self.rank].get(timeout=SECONDS))
 
+    def close(self) -> None:
+        pass
+
 
 def linked_groups(size: int) -> list[Group]:
     """One group of `size` ranks, as each of its members sees it."""
