@@ -93,10 +93,11 @@ class Sampler:
             changed = self._change(row, sampling, history)
         except GrammarError as error:
             return Draw(failed=True, reason=str(error))
-        highest = changed.max()
-        if highest == NEVER:
+        token = int(changed.argmax())
+        if changed[token] == NEVER:
             return Draw(failed=True, reason="Every token is forbidden here.")
-        token = self._choose(changed, highest, sampling, position)
+        if not is_greedy(sampling):
+            token = self._choose(changed, changed[token], sampling, position)
         if history is not None:
             history.advance(token)
         logprobs = None if sampling.logprobs is None else report(row, token, sampling.logprobs)
@@ -125,8 +126,6 @@ class Sampler:
         return changed
 
     def _choose(self, row: Floats, highest: np.floating, sampling: Sampling, position: int) -> int:
-        if is_greedy(sampling):
-            return int(row.argmax())
         # Subtracting the largest first keeps a low temperature from overflowing.
         weights = np.subtract(row, highest, out=self._scratch)
         weights /= np.float32(sampling.temperature)
