@@ -12,7 +12,6 @@ from tests.chaos.asking import Asker
 from tests.chaos.chaos import Chaos, as_json, order, report, tell
 from tests.chaos.faults import KINDS
 from tests.chaos.fleet import FALLBACKS, fleet
-from tests.chaos.processes import left_of
 from tests.chaos.references import undisturbed
 from tests.engine.boxes import why_not
 
@@ -37,15 +36,13 @@ def main() -> int:
         references = undisturbed(asker, options.answers, TOKENS, rng)
         tell(f"{len(references)} answers noted in {time.monotonic() - begun:.0f} s; faults now")
         account = Chaos(it, references, rng, options.streams).run(kinds)
-        mine = it.processes()
-    left = left_of(mine)
     words = {"seed": seed, "fallback": options.fallback, "streams": options.streams}
-    found = report(account, **words, processes_left=len(left))
+    found = report(account, **words, processes_left=len(it.left))
     text = as_json(found)
     print(text)
     if options.json:
         options.json.write_text(text + "\n")
-    return 0 if account.clean and not left else 1
+    return 0 if account.clean and not it.left else 1
 
 
 def _parser() -> argparse.ArgumentParser:

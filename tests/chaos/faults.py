@@ -1,16 +1,21 @@
 """What is done to a fleet, one kind a function: each strikes, and says when the wound is closed."""
 
+import contextlib
 import random
 import resource
 import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http.client import HTTPException
 
+from tests.chaos.asking import Asker
 from tests.chaos.disk import fill
 from tests.chaos.fleet import Fleet
 from tests.chaos.panel import Launch
 from tests.chaos.processes import send
+from tests.chaos.references import question
 from tests.chaos.waiting import wait_for
 
 CABLE_SECONDS = 5.0
@@ -141,17 +146,26 @@ def disk_full(fleet: Fleet, rng: random.Random, mark: Mark) -> None:
 
 
 def memory_limit(fleet: Fleet, rng: random.Random, mark: Mark) -> None:
-    """No more address space from now on: the next allocation fails."""
+    """No more address space from now on: the next large allocation fails. A prompt to be scored
+    asks for one, for a rank that runs evenly takes nothing new."""
     number, pid = _some_rank(fleet, rng)
     before = resource.prlimit(pid, resource.RLIMIT_AS)
     mark.strike(f"rank {number}")
     resource.prlimit(pid, resource.RLIMIT_AS, (1, before[1]))
+    scored = threading.Thread(target=_score_a_prompt, args=(fleet,), daemon=True)
+    scored.start()
     try:
         wait_for("the allocation", lambda: _rank_left(fleet, pid), FELT_SECONDS)
         mark.repaired = lambda: _rank_replaced(fleet, pid)
     except TimeoutError:
         mark.felt = False
         resource.prlimit(pid, resource.RLIMIT_AS, before)
+
+
+def _score_a_prompt(fleet: Fleet) -> None:
+    asker = Asker(fleet.panel.url, fleet.panel.key)
+    with contextlib.suppress(OSError, HTTPException):
+        asker.whole(question("one two three four " * 100, 1, prompt_logprobs=0))
 
 
 KINDS: dict[str, Strike] = {

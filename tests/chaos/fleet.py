@@ -15,6 +15,7 @@ from tests.chaos.processes import listener, with_words
 from tests.chaos.waiting import wait_for
 
 DEPLOY_SECONDS = 180.0
+LAST_SECONDS = 5.0
 FALLBACKS = ("none", "resident", "cold")
 NODES = ("box-a", "box-b")
 
@@ -26,6 +27,8 @@ class Fleet:
         self.fallback = fallback
         self.panel = Panel(place, folder / "up.log")
         self.agents: list[KeptAgent] = []
+        self.left: list[int] = []
+        """Processes that were still there after it had stopped."""
 
     def start(self) -> None:
         """Until the deployment answers over both boxes. Raises TimeoutError, saying why not."""
@@ -48,6 +51,9 @@ class Fleet:
         for agent in self.agents:
             agent.stop()
         self.panel.stop()
+        with contextlib.suppress(TimeoutError):
+            wait_for("the last end", lambda: not self.processes(), LAST_SECONDS)
+        self.left = self.processes()
 
     def why_not_whole(self) -> str:
         """What is not as it should be; empty when all is."""
@@ -121,7 +127,13 @@ def fleet(fallback: str = "none", logs: Path | None = None) -> Iterator[Fleet]:
             finally:
                 it.stop()
                 if logs is not None:
-                    shutil.copytree(place.state / "log", folder / "panel", dirs_exist_ok=True)
-                    shutil.copytree(folder, logs, dirs_exist_ok=True)
+                    _keep_logs((folder, place.state / "log"), logs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keep_logs(folders: tuple[Path, ...], where: Path) -> None:
+    where.mkdir(parents=True, exist_ok=True)
+    for folder in folders:
+        for log in folder.rglob("*.log"):
+            shutil.copyfile(log, where / log.name)

@@ -99,11 +99,6 @@ def end(pids: Iterable[int]) -> None:
         time.sleep(0.02)
 
 
-def left_of(pids: Iterable[int]) -> list[int]:
-    """Those that still run."""
-    return [pid for pid in pids if _runs(pid)]
-
-
 def _runs(pid: int) -> bool:
     """A zombie has ended; its parent has only not looked yet."""
     try:

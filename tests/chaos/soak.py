@@ -15,7 +15,6 @@ from tests.chaos.chaos import tell
 from tests.chaos.fleet import Fleet, fleet
 from tests.chaos.leaks import leaks_of
 from tests.chaos.memory import Memory
-from tests.chaos.processes import left_of
 from tests.chaos.traffic import Traffic
 from tests.engine.boxes import why_not
 
@@ -35,8 +34,7 @@ def main() -> int:
     with fleet(logs=options.logs) as it:
         tell(f"the fleet answers; {options.minutes:g} minutes of traffic")
         found = soak(it, options.minutes, random.Random(options.seed))
-        mine = it.processes()
-    found["processes_left"] = len(left_of(mine))
+    found["processes_left"] = len(it.left)
     found["clean"] = found["clean"] and not found["processes_left"]
     text = json.dumps(found, indent=1)
     print(text)
