@@ -41,7 +41,7 @@ def environment_without_secrets() -> dict[str, str]:
 class Child:
     """Made inside a running event loop, which it listens with; `close` it in the end."""
 
-    def __init__(self, line: socket.socket, keeper: int) -> None:
+    def __init__(self, line: socket.socket, keeper: int, door: Path) -> None:
         self.keeper = keeper
         """Pid of the keeper."""
         self.pid: int | None = None
@@ -54,6 +54,7 @@ class Child:
         self.ended = asyncio.Event()
         """Set with `code`, after the last of its output."""
         self._line = line
+        self._door = door
         self._frames = Frames()
         self._splitter = LineSplitter()
         self._lines: deque[tuple[str, bool]] = deque(maxlen=KEPT_LINES)
@@ -85,7 +86,8 @@ class Child:
                 ],
                 setsid=True,
             )
-        child = cls(line, keeper)
+        door = folder / f"{uuid4().hex}.keeper"
+        child = cls(line, keeper, door)
         child._reap_keeper_in_the_end()
         orders = {
             "argv": command.argv,
@@ -94,7 +96,7 @@ class Child:
             "stop_signal": stop[0],
             "stop_seconds": stop[1],
             "orphan_seconds": ORPHAN_SECONDS,
-            "socket": str(folder / f"{uuid4().hex}.keeper"),
+            "socket": str(door),
         }
         child._say(b"B", json.dumps(orders).encode())
         return child
@@ -113,7 +115,7 @@ class Child:
             os.close(folder)
         credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         keeper, _, _ = struct.unpack("3i", credentials)
-        return cls(line, keeper)
+        return cls(line, keeper, path)
 
     def give(self, note: bytes, standard_input: bytes) -> None:
         """Its work: until then it is a spare. The note is what a later agent finds."""
@@ -173,6 +175,7 @@ class Child:
     def _lose_keeper(self) -> None:
         """The kernel is ending the process too; it is waited for, or its ports are not free."""
         self._loop.remove_reader(self._line)
+        self._door.unlink(missing_ok=True)
         if self._pidfd is None:
             self._end(LOST)
         elif not self.ended.is_set():

@@ -153,12 +153,16 @@ class EngineProcess:
     def spawn_spare(self) -> None:
         """Raises OSError."""
         command = self.driver.command(self.spec)
-        self.spare = Child.spawn(command, f"{self.spec.key} (spare)", self._home.folder, self._stop)
+        self.spare = Child.spawn(command, self.spec.key, self._home.folder, self._stop)
 
     def drop_spare(self) -> None:
-        if self.spare:
-            self.spare.kill()
-            self.spare = None
+        """Its keeper ends it: nobody else would know of it."""
+        spare, self.spare = self.spare, None
+        if spare is None:
+            return
+        if spare.stopped_keeper:
+            spare.kill()
+        spare.close()
 
     @property
     def _stop(self) -> tuple[signal.Signals, float]:

@@ -33,7 +33,7 @@ TRIES = 3
 class Spares:
     def __init__(self, processes: Mapping[str, EngineProcess]) -> None:
         self._processes = processes
-        self._enabled = os.environ.get(SWITCH, "1") != "0"
+        self.enabled = os.environ.get(SWITCH, "1") != "0"
         self._warming: Child | None = None
         self._ticks = 0
         self._quiet = 0
@@ -41,7 +41,7 @@ class Spares:
 
     async def run(self) -> NoReturn:
         while True:
-            if self._enabled:
+            if self.enabled:
                 self.tend(time.time())
             await asyncio.sleep(TICK_SECONDS)
 
