@@ -126,14 +126,15 @@ class Epoch:
         have ended before anybody may ask."""
         self._scheduler.audit()
         self._rested = True
-        if self.ready.is_set():
-            self._probe.rest(self.wake)
-        elif not self._watchdog.waiting:
+        if not self.ready.is_set():
+            if self._watchdog.waiting:
+                return
             self._probe.end_rehearsal()
             self._meter.forget()
             for peer in self.group.peers:
                 peer.forget_times()
             self._open()
+        self._probe.rest(self.wake)
 
     def _open(self) -> None:
         self._recovery.ready()

@@ -1,7 +1,9 @@
 """One kind of entry of a paged cache (keys, values or latents), in one number type."""
 
+import math
 from abc import ABC, abstractmethod
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -46,7 +48,9 @@ class Pages(ABC):
 
     def _zeros(self, numbers: int, dtype: torch.dtype) -> Tensor:
         shape = (self._layers, self._blocks, BLOCK_SIZE, self.heads, numbers)
-        return torch.zeros(shape, dtype=dtype)
+        # torch writes its zeros; the system's own come when a page is first touched.
+        empty = np.zeros(math.prod(shape) * dtype.itemsize, dtype=np.uint8)
+        return torch.from_numpy(empty).view(dtype).view(shape)
 
 
 class FloatPages(Pages):

@@ -118,6 +118,8 @@ class _Rank:
             lambda: TextTokenizer(checkpoint.tokenizer),
         )
         self._warm_up(runner)
+        if share.stage_rank == 0:
+            self.session.expert_tokens = decoder.expert_tokens
         self._report_ready(decoder, share, mesh)
         while True:
             self._serve(runner, self.session.next())
@@ -146,9 +148,9 @@ class _Rank:
     def _load(self, checkpoint: Checkpoint, share: RankShare, mesh: Mesh) -> Decoder:
         self.session.phase = "loading"
         began = time.monotonic()
-        decoder = load_decoder(
-            checkpoint, self.spec.config, share, self.linear, mesh, self._report_progress
-        )
+        # Keys and values get their room once it is known how much there is.
+        config = msgspec.structs.replace(self.spec.config, kv_cache_tokens=2 * BLOCK_SIZE)
+        decoder = load_decoder(checkpoint, config, share, self.linear, mesh, self._report_progress)
         self.load_seconds = time.monotonic() - began
         say(
             f"Rank {self.rank} loaded layers {share.layers.start} to {share.layers.stop - 1}, "
@@ -161,8 +163,7 @@ class _Rank:
         """Tell what memory is left; the head answers with what all ranks have room for."""
         self.session.phase = "fitting"
         self.session.send(measure(self.spec, checkpoint.config, self.rank, decoder.cache))
-        blocks = self.session.expect(Fit, FITTING_SECONDS).kv_blocks
-        return decoder if blocks == decoder.cache.num_blocks else decoder.resized(blocks)
+        return decoder.resized(self.session.expect(Fit, FITTING_SECONDS).kv_blocks)
 
     def _report_progress(self, fraction: float, detail: str) -> None:
         now = time.monotonic()
@@ -173,7 +174,7 @@ class _Rank:
     def _warm_up(self, runner: Runner) -> None:
         self.session.phase = "warming"
         self.session.send(Progress("warming", None, _("First pass through every layer")))
-        runner.warm_up()
+        runner.warm_up(full=not self.epoch)
 
     def _report_ready(self, decoder: Decoder, share: RankShare, mesh: Mesh) -> None:
         seconds = time.monotonic() - self.began

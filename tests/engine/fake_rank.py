@@ -76,6 +76,10 @@ class FakeRank:
         """Steps that arrived, answered or not."""
         self.pings = 0
         self._made_at = time.monotonic()
+        self.holding = False
+        """Whether steps stay unanswered from the beginning."""
+        self.short_lived = False
+        """Whether it vanishes once it has loaded."""
         self._allowed: int | None = None
         self._changed = asyncio.Condition()
         self._steps: asyncio.Queue[Step] = asyncio.Queue()
@@ -121,6 +125,8 @@ class FakeRank:
             case Join():
                 self._send(Progress("loading", 0.5, "half of it"))
                 self._send(Loaded("box", self.available_bytes, BLOCK_BYTES, 0))
+            case Fit() if self.short_lived:
+                return False
             case Fit():
                 self._send(Ready(1000, 2000, 0.1, 1, 0, 1, "none", "none"))
             case Step():
@@ -141,7 +147,10 @@ class FakeRank:
             step = await self._steps.get()
             async with self._changed:
                 await self._changed.wait_for(
-                    lambda: self._allowed is None or self.answered < self._allowed
+                    lambda: (
+                        not self.holding
+                        and (self._allowed is None or self.answered < self._allowed)
+                    )
                 )
             result = self.mirror.run(step)
             self.answered += 1

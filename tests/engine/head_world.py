@@ -64,6 +64,10 @@ class HeadWorld:
         self.ranks: list[FakeRank] = []
         """The one that stands for each rank now."""
         self.started = 0
+        self.hold_new = False
+        """Whether ranks started from now on take steps but answer none."""
+        self.short_lived = False
+        """Whether they vanish as soon as they are loaded."""
         self.mending = False
         """Whether ranks that end are started again, as an agent does."""
         self.url = f"http://{self.front.address}"
@@ -80,6 +84,7 @@ class HeadWorld:
 
     def _make_rank(self, rank: int) -> FakeRank:
         fake = FakeRank(self.spec, rank, self.speaker)
+        fake.holding, fake.short_lived = self.hold_new, self.short_lived
         self.ranks[rank : rank + 1] = [fake]
         self.started += 1
         return fake
