@@ -15,7 +15,8 @@ from engine.errors import said
 from engine.protocol.stats import EngineStats
 from engine.protocol.steps import Phase
 
-STARTING_POLL_SECONDS = 0.25
+BUSY_POLL_SECONDS = 0.25
+"""Of a head that starts or recovers."""
 READY_POLL_SECONDS = 1.0
 SILENT_SECONDS = 5.0
 """A head that answered and then does not for this long is reported as silent."""
@@ -45,6 +46,12 @@ class HeadView:
         if progress != self._progress or not (stats.running or stats.waiting):
             self._progress, self._progressed_at = progress, now
         self.stats, self.silence, self._heard_at = stats, "", now
+
+    @property
+    def is_ready(self) -> bool:
+        """As far as was heard. An engine that is not ours says "ready" from its first word on."""
+        heard = self.stats is not None and not self.silence and self.stats.status == "ready"
+        return heard and self.process.status == "running"
 
     @property
     def stalled_for(self) -> float:
@@ -84,7 +91,7 @@ def _settled(phase: Phase) -> Phase:
 
 
 class Heads:
-    """Asks every living head: four times a second until ready, then once a second."""
+    """Asks every living head: four times a second unless it is ready, then once a second."""
 
     def __init__(self, supervisor: Supervisor, changed: Callable[[], None]) -> None:
         self.views: dict[str, HeadView] = {}
@@ -95,6 +102,11 @@ class Heads:
         reports = (view.reported() for view in self.views.values())
         return [report for report in reports if report is not None]
 
+    def hurry(self) -> None:
+        """A process ended or began: ask at once what their head makes of it."""
+        for view in self.views.values():
+            view.due = 0.0
+
     async def run(self) -> None:
         async with aiohttp.ClientSession(trust_env=False) as http, asyncio.TaskGroup() as tasks:
             while True:
@@ -103,7 +115,7 @@ class Heads:
                     if not view.asking and view.due <= time.monotonic():
                         view.asking = True
                         tasks.create_task(self._ask(http, view))
-                await asyncio.sleep(STARTING_POLL_SECONDS)
+                await asyncio.sleep(BUSY_POLL_SECONDS)
 
     def _mark_ready(self, view: HeadView) -> None:
         """Unless the one that answered has died since."""
@@ -129,8 +141,7 @@ class Heads:
             view.silence = str(silence)
         if process.status == "starting" and await process.driver.ready(http, process.spec):
             self._mark_ready(view)
-        ready = process.status == "running"
-        view.due = time.monotonic() + (READY_POLL_SECONDS if ready else 0.0)
+        view.due = time.monotonic() + (READY_POLL_SECONDS if view.is_ready else 0.0)
         view.asking = False
         if view.has_news():
             self._changed()

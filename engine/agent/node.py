@@ -30,7 +30,7 @@ class NodeAgent:
         drivers: Mapping[str, Driver] = DRIVERS,
     ) -> None:
         self.wake = asyncio.Event()
-        self.supervisor = Supervisor(self._changed, drivers, folder)
+        self.supervisor = Supervisor(self._processes_changed, drivers, folder)
         self.heads = Heads(self.supervisor, self._changed)
         self.telemetry = TelemetryLoop(self.supervisor, self.heads)
         self.link = Link(server, token, inventory, self)
@@ -84,6 +84,10 @@ class NodeAgent:
             processes=self.supervisor.states(),
             engines=self.heads.stats(),
         )
+
+    def _processes_changed(self) -> None:
+        self.heads.hurry()
+        self._changed()
 
     def _changed(self) -> None:
         self._observed_due = 0.0
