@@ -78,7 +78,9 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": env.database("DATABASE_URL") | {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True}}
+DATABASES = {
+    "default": {**env.database("DATABASE_URL"), "CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True}
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")

@@ -180,7 +180,8 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         now = time.monotonic()
         if now - self._written >= SEEN_SECONDS:
             self._written = now
-            await database_sync_to_async(lifecycle.beat)(self.node.pk, self.connection)
+            if not await database_sync_to_async(lifecycle.beat)(self.node.pk, self.connection):
+                await self.close(TAKEN_OVER)
 
     async def _tell(self) -> None:
         assert self.node is not None

@@ -125,7 +125,21 @@ def connect(node_id: int, connection: str, inventory: Inventory) -> Node:
 def beat(node_id: int, connection: str) -> bool:
     """A sign of life; False when another connection has taken over."""
     now = timezone.now()
-    return Node.objects.filter(pk=node_id, connection=connection).update(last_seen=now) == 1
+    mine = Node.objects.filter(pk=node_id, connection=connection)
+    return mine.update(last_seen=now) == 1 or _found_again(node_id, connection)
+
+
+@transaction.atomic
+def _found_again(node_id: int, connection: str) -> bool:
+    """Its silence was ours: nothing could be written down while the database was away."""
+    lost = Node.objects.filter(pk=node_id, status=NodeStatus.OFFLINE, connection="")
+    now, online = timezone.now(), NodeStatus.ONLINE
+    if lost.update(status=online, reason=Sentence(), last_seen=now, connection=connection) != 1:
+        return False
+    node = Node.objects.get(pk=node_id)
+    record(Sentence(_("Node %(node)s is online."), node=node.name), node=node)
+    outbox.task(RECONCILE_TASK)
+    return True
 
 
 def disconnect(node_id: int, connection: str, reason: Sentence) -> bool:

@@ -80,6 +80,7 @@ def _panel(name: str, options: Options, module: str, *arguments: str) -> Program
             "DJANGO_SETTINGS_MODULE": "dashboard.settings",
             "TANDEM_STATE_DIR": str(options.state),
         },
+        first=True,
     )
 
 
