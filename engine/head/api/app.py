@@ -23,7 +23,7 @@ from engine.head.api.opening import CHAT, COMPLETIONS, Opener
 from engine.head.api.replies import Json, error_body
 from engine.head.api.resuming import read_resumption
 from engine.head.api.streaming import ClientGone, EventStream, until_disconnect
-from engine.head.api.streams import GRACE_SECONDS, Streams, unknown_stream
+from engine.head.api.streams import Streams, unknown_stream
 from engine.head.engine import HeadEngine
 
 CLIENT_CLOSED = 499
@@ -33,8 +33,8 @@ MAX_RESUMPTION = 4 * MAX_BODY
 """The request again, and all that was answered."""
 
 
-def build_app(engine: HeadEngine, grace_seconds: float = GRACE_SECONDS) -> Starlette:
-    api = Api(engine, grace_seconds)
+def build_app(engine: HeadEngine) -> Starlette:
+    api = Api(engine)
     return Starlette(
         routes=[
             Route("/health", api.health),
@@ -83,10 +83,10 @@ class BearerOnly:
 
 
 class Api:
-    def __init__(self, engine: HeadEngine, grace_seconds: float) -> None:
+    def __init__(self, engine: HeadEngine) -> None:
         self._engine = engine
         self._opener = Opener(engine)
-        self._streams = Streams(engine.abort, grace_seconds)
+        self._streams = Streams(engine.abort)
         self._started = int(time.time())
 
     async def health(self, request: Request) -> Response:

@@ -22,11 +22,8 @@ class _Held:
 
 
 class Streams:
-    def __init__(
-        self, abort: Callable[[Generation], None], grace_seconds: float = GRACE_SECONDS
-    ) -> None:
+    def __init__(self, abort: Callable[[Generation], None]) -> None:
         self._abort = abort
-        self._grace = grace_seconds
         self._held: dict[str, _Held] = {}
 
     def find(self, stream: str) -> Exchange | None:
@@ -66,16 +63,12 @@ class Streams:
                 generation.put(Delta(index, "", "abort"))
         return True
 
-    def close(self) -> None:
-        for stream in list(self._held):
-            self.drop(stream)
-
     def _leave(self, stream: str, held: _Held) -> None:
         held.readers -= 1
         if held.readers or self._held.get(stream) is not held:
             return
         loop = asyncio.get_running_loop()
-        held.timer = loop.call_later(self._grace, self.drop, stream)
+        held.timer = loop.call_later(GRACE_SECONDS, self.drop, stream)
         self._forget_ended()
 
     def _forget_ended(self) -> None:
