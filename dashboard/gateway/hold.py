@@ -14,6 +14,8 @@ WAIT_SECONDS = 120.0
 """How long an answer waits for a head that goes on with it."""
 PAUSE_SECONDS = 0.15
 """Between two looks for one."""
+BUSY = (b'"queue_full"', b'"memory_low"')
+"""Codes of refusals that are the caller's to know."""
 HEADERS_SECONDS = 10.0
 """For a head to take an answer over."""
 
@@ -135,7 +137,10 @@ class Hold:
 
     async def _check(self, target: Target, answer: Answer, *, first: bool) -> None:
         """A head on its way up takes nothing yet; one that has much to do says so to the caller."""
-        away = answer.status in (502, 503, 504) and b'"queue_full"' not in await answer.read()
+        away = answer.status in (502, 503, 504)
+        if away and first:
+            refusal = await answer.read()
+            away = not any(code in refusal for code in BUSY)
         streams = self.request.stream or self.journal.resumable
         if away or (not first and streams and not answer.is_stream):
             answer.close()

@@ -69,7 +69,7 @@ async def test_a_completion_goes_on_from_every_chunk(body: dict[str, Any]) -> No
 @pytest.mark.parametrize("logprobs", [False, True])
 async def test_tool_calls_go_on_from_every_chunk(logprobs: bool) -> None:
     async with head_world() as world:
-        body = {"tools": [FUNCTION], "max_tokens": 200, "logprobs": logprobs}
+        body: dict[str, Any] = {"tools": [FUNCTION], "max_tokens": 200, "logprobs": logprobs}
         await world.rehearse(CALLS, **body)
         whole = await check_every_cut(world, **body)
     assert '"finish_reason":"tool_calls"' in whole[-2]
@@ -77,7 +77,7 @@ async def test_tool_calls_go_on_from_every_chunk(logprobs: bool) -> None:
 
 async def test_reasoning_goes_on_from_every_chunk() -> None:
     async with head_world(checkpoint=altered_checkpoint(template=TEMPLATE)) as world:
-        body = {"max_tokens": 60, "stop": ["<x", "never"]}
+        body: dict[str, Any] = {"max_tokens": 60, "stop": ["<x", "never"]}
         await world.rehearse("<think>\nHm, 漢字.\n</think>\n\nYes. <b>", **body)
         whole = await check_every_cut(world, **body)
     assert any('"reasoning_content":"H' in event for event in whole)
