@@ -89,20 +89,20 @@ class Side:
         if batches == 1:
             # A scheduler that knows of no stages has all rows in one step, and waits for it.
             config = msgspec.structs.replace(config, plan=ParallelPlan())
-        self._scheduler = Scheduler(config, checkpoint.config.context_length)
+        self.scheduler = Scheduler(config, checkpoint.config.context_length)
         if batches is not None:
-            self._scheduler.depth = batches
+            self.scheduler.depth = batches
         self._made = 0
 
     def run(self) -> float:
         """Tokens per second of a full batch from its prompts to its last token."""
         requests = [self._request() for _ in range(BATCH)]
         began = time.perf_counter()
-        self._scheduler.add_all(requests)
+        self.scheduler.add_all(requests)
         while any(request.finish is None for request in requests):
-            while (step := self._scheduler.schedule(time.monotonic())) is not None:
+            while (step := self.scheduler.schedule(time.monotonic())) is not None:
                 self.fleet.send(step)
-            self._scheduler.apply(self.fleet.result(), time.monotonic())
+            self.scheduler.apply(self.fleet.result(), time.monotonic())
         seconds = time.perf_counter() - began
         self._settle()
         if any(len(request.emitted) != ANSWER for request in requests):
@@ -111,8 +111,8 @@ class Side:
 
     def _settle(self) -> None:
         """What was sent ahead of the last token still runs."""
-        while self._scheduler.in_flight:
-            self._scheduler.apply(self.fleet.result(), time.monotonic())
+        while self.scheduler.in_flight:
+            self.scheduler.apply(self.fleet.result(), time.monotonic())
 
     def _request(self) -> Request:
         self._made += 1
