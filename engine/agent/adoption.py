@@ -10,6 +10,7 @@ from engine.agent.child import Child
 from engine.agent.home import KEEPERS, Home
 from engine.agent.note import decode_note
 from engine.agent.process import EngineProcess
+from engine.drivers.base import DriverError
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,6 @@ async def _take_over(child: Child, home: Home) -> EngineProcess | None:
         return None
     try:
         return EngineProcess.adopt(decode_note(child.note), child, home)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, DriverError) as error:
         log.warning("Process %s was started by another version: %s", child.pid, error)
         return None

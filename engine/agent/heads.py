@@ -107,6 +107,12 @@ class Heads:
         for view in self.views.values():
             view.due = 0.0
 
+    async def greet(self) -> None:
+        """Ask every head once, so that a first report of adopted engines knows what they are at."""
+        self._follow_living()
+        async with aiohttp.ClientSession(trust_env=False) as http:
+            await asyncio.gather(*(self._ask(http, view) for view in self.views.values()))
+
     async def run(self) -> None:
         async with aiohttp.ClientSession(trust_env=False) as http, asyncio.TaskGroup() as tasks:
             while True:

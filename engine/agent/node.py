@@ -44,6 +44,7 @@ class NodeAgent:
         agent. What one before this has left is taken over first, so that no report is without it.
         """
         await self.supervisor.adopt()
+        await self.heads.greet()
         parts = (self.supervisor.run(), self.heads.run(), self.telemetry.run(), self.link.run())
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(part) for part in parts]

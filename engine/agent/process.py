@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
 import time
 
@@ -19,6 +20,8 @@ from engine.errors import Said, said, system_words
 from engine.errors import gettext_noop as _
 from engine.protocol.agent import ProcessState, ProcessStatus
 from engine.protocol.launch import ProcessSpec
+
+log = logging.getLogger(__name__)
 
 
 class EngineProcess:
@@ -46,8 +49,10 @@ class EngineProcess:
 
     @classmethod
     def adopt(cls, note: Note, child: Child, home: Home) -> "EngineProcess":
-        """Of an agent that has gone."""
+        """Of an agent that has gone. Raises DriverError when this one cannot handle it."""
         process = cls(note.spec, home)
+        driver_named(note.spec.driver, home.drivers)
+        process.status = "running" if note.spec.role == "rank" else "starting"
         process.restarts, process._failures = note.restarts, note.failures
         process.started_at = note.started_at
         process.child = process._adopted = child
@@ -178,7 +183,8 @@ class EngineProcess:
         self.child, self._adopted = child, None
         child.listen(self._keep)
         await child.came.wait()
-        self.status = "running" if self.spec.role == "rank" else "starting"
+        if self.spec.role == "rank":
+            self.status = "running"
         self._home.changed()
         await child.ended.wait()
         asked = self._stop_asked.is_set()
@@ -209,6 +215,7 @@ class EngineProcess:
         """Until it is due again, or not wanted any more."""
         self.restarts += 1
         self.child, self.status = None, "starting"
+        log.info("%s: %s Starting it again in %.3g s.", self.spec.key, self._reason, seconds)
         self.log.append(f"({self._reason} Starting it again in {seconds:.3g} s.)")
         self._home.changed()
         with contextlib.suppress(TimeoutError):

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.agent.heads import Heads
+from engine.agent.supervisor import Supervisor
+from engine.protocol.stats import EngineStats
 from tests.engine.agent_bench import Bench, agent_bench
-from tests.engine.agents import DEAF, SERVE, lives, spec_of, until
+from tests.engine.agents import DEAF, SERVE, ScriptDriver, lives, spec_of, until
 
 TALK = (
     "import sys; sys.stdin.readline(); print('before', flush=True)\n"
@@ -44,6 +47,26 @@ async def test_another_agent_goes_on_with_the_same_process(first: Bench, tmp_pat
         os.kill(pid, signal.SIGKILL)
         await until(lambda: second.state().pid not in (None, pid), "a restart")
         assert second.state().exit_code == -signal.SIGKILL
+
+
+async def test_the_first_report_of_the_next_agent_knows_that_a_head_is_ready(
+    first: Bench, tmp_path: Path
+) -> None:
+    spec = spec_of(SERVE, role="head")
+    pid = await first.started(spec)
+    await abandon(first)
+    driver = ScriptDriver()
+    driver.answers["l1"] = EngineStats(launch="l1", status="ready")
+    supervisor = Supervisor(lambda: None, {"script": driver}, tmp_path)
+    await supervisor.adopt()
+    heads = Heads(supervisor, lambda: None)
+    await heads.greet()
+    (state,) = supervisor.states()
+    assert (state.pid, state.status) == (pid, "running")
+    assert [stats.status for stats in heads.stats()] == ["ready"]
+    supervisor.processes["l1:head"].let_go()
+    async with agent_bench(tmp_path) as third:
+        assert third.state("l1:head").pid == pid
 
 
 async def test_nothing_is_stopped_before_it_is_known_what_should_run(
