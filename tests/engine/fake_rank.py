@@ -75,6 +75,7 @@ class FakeRank:
         self.received = 0
         """Steps that arrived, answered or not."""
         self.pings = 0
+        self.expert_tokens: tuple[int, ...] = ()
         self._made_at = time.monotonic()
         self.holding = False
         """Whether steps stay unanswered from the beginning."""
@@ -134,7 +135,9 @@ class FakeRank:
                 self._steps.put_nowait(message)
             case Ping() if not self.deaf:
                 self.pings += 1
-                self._send(Pong("idle", self.mirror.expected - 1, self._activity()))
+                self._send(
+                    Pong("idle", self.mirror.expected - 1, self._activity(), self.expert_tokens)
+                )
             case Shutdown():
                 return False
         return True

@@ -53,6 +53,20 @@ async def test_a_stream_goes_on_after_a_rank_died() -> None:
     assert str(stats.last_fault).startswith("Rank 1 has gone")
 
 
+async def test_the_ranks_tell_their_bubble_and_what_their_experts_do() -> None:
+    async with head_world(deadlines=SOON) as world:
+        for rank in world.ranks:
+            rank.expert_tokens = (5, 7)
+        await world.chat(max_tokens=10)
+        await until(lambda: bool(world.engine.stats().expert_tokens), "the next pong")
+        stats = await world.stats()
+        async with world.http.get("/metrics") as answer:
+            metrics = await answer.text()
+    assert stats.expert_tokens == (10, 14), "two stages' worth"
+    assert stats.bubble == 0, "the fake ranks have no idle time"
+    assert 'tandem_expert_tokens_total{expert="1",model_name="small"} 14.0' in metrics
+
+
 async def test_the_stream_says_that_it_was_paused_and_resumed() -> None:
     async with head_world(deadlines=SOON) as world:
         world.mending = True

@@ -25,6 +25,8 @@ async def test_before_any_request_nothing_is_claimed() -> None:
     assert all(rank.step_seconds is None for rank in stats.ranks)
     assert "tandem_generation_tokens_per_second" not in scraped
     assert scraped["tandem_requests_running"] == 0
+    assert scraped["tandem_epochs_total"] == scraped["tandem_resumed_requests_total"] == 0
+    assert "tandem_recovery_seconds" not in scraped
 
 
 async def test_counters_follow_the_requests() -> None:

@@ -56,6 +56,13 @@ class _Collector:
                 "Generated over the last second.",
                 stats.tokens_per_second,
             ),
+            (
+                "tandem_recovery_seconds",
+                "From the last fault to work again.",
+                stats.recovery_seconds,
+            ),
+            ("tandem_pipeline_bubble_ratio", "Ranks' time without work, mean.", stats.bubble),
+            ("tandem_canary_seconds", "What the last canary token took.", stats.canary_seconds),
         ]
         for name, text, value in values:
             if value is not None:
@@ -82,10 +89,16 @@ class _Collector:
         yield from families.values()
 
     def _counters(self) -> Iterator[Metric]:
-        counters = self._engine.scheduler.counters
+        counters, engine = self._engine.scheduler.counters, self._engine
         prompt, generated = "Prompt tokens admitted.", "Tokens generated."
         cached = "Prompt tokens found in the prefix cache."
         for name, text, value in (
+            ("tandem_epochs", "Times the ranks were started anew.", engine.recovery.epoch),
+            (
+                "tandem_resumed_requests",
+                "Answers that went on after a fault.",
+                engine.readers.resumed,
+            ),
             ("tandem_steps", "Steps sent to the ranks.", counters.steps),
             ("tandem_preemptions", "Sequences that gave up their blocks.", counters.preemptions),
             ("vllm:num_preemptions", "Sequences that gave up theirs.", counters.preemptions),
@@ -101,8 +114,17 @@ class _Collector:
             family = CounterMetricFamily(name, text, labels=["model_name"])
             family.add_metric([self._model], value)
             yield family
+        yield self._experts()
         yield self._endings("tandem_requests", ("stop", "length", "abort", "error"))
         yield self._endings("vllm:request_success", ("stop", "length"))
+
+    def _experts(self) -> Metric:
+        text = "Tokens that each expert computed since the ranks were started."
+        labels = ["model_name", "expert"]
+        family = CounterMetricFamily("tandem_expert_tokens", text, labels=labels)
+        for expert, tokens in enumerate(self._engine.stats().expert_tokens):
+            family.add_metric([self._model, str(expert)], tokens)
+        return family
 
     def _endings(self, name: str, reasons: tuple[str, ...]) -> Metric:
         counters = self._engine.scheduler.counters
