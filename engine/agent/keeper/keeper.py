@@ -130,8 +130,8 @@ class Keeper:
             self._engine.reap()
             self._kill_at = None
             self._drained_at = time.monotonic() + DRAIN_SECONDS
-            if self._agent is None:
-                self._orphaned_at = time.monotonic() + self._orders["orphan_seconds"]
+            # Nobody came in time, and now there is nothing left to keep.
+            self._leaving = self._agent is None and self._orphaned_at is None
 
     # Agents.
 
