@@ -152,7 +152,8 @@ def _read_process(
         fields: Fields = {"status": RankStatus.EXITED, "exit_code": state.exit_code}
         cause = exit_cause(name, state)
         return fields | {"detail": cause.sentence}, cause
-    if state.pid != pid:
+    seen_first = pid is None and status != RankStatus.WAITING
+    if state.pid != pid and not seen_first:
         return _restarted(state, name), None
     fields = {"pid": state.pid}
     if status == RankStatus.WAITING:

@@ -14,7 +14,7 @@ from dashboard.embedded.process import die_with_parent, tail
 
 STEADY_SECONDS = 20.0
 """Living this long makes the next restart a quick one again."""
-FIRST_DELAY, MOST_DELAY = 0.1, 30.0
+FIRST_DELAY, MOST_DELAY = 0.1, 10.0
 
 
 @dataclass(frozen=True)

@@ -160,9 +160,10 @@ def deployment_state(name: str) -> DeploymentState:
     if deployment is None or not deployment.wanted:
         return DeploymentState(False, False, "", "it is no longer wanted")
     busy = (DeploymentStatus.STARTING, DeploymentStatus.RESTARTING)
+    answering = (DeploymentStatus.READY, DeploymentStatus.RECOVERING, DeploymentStatus.DEGRADED)
     return DeploymentState(
         starting=deployment.status in busy,
-        ready=deployment.status == DeploymentStatus.READY,
+        ready=deployment.status in answering,
         progress=_progress(deployment),
         reason=str(deployment.reason) or deployment.get_status_display(),
     )

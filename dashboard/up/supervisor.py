@@ -67,7 +67,19 @@ class Supervisor:
 
 def shorten_log(log: Path, most: int = LOG_BYTES) -> None:
     """Bound a log that its process appends to: the old part moves aside, the file starts anew."""
-    if log.exists() and log.stat().st_size > most:
-        shutil.copyfile(log, log.with_suffix(".log.1"))
-        with log.open("r+b") as file:
-            file.truncate(0)
+    try:
+        if log.exists() and log.stat().st_size > most:
+            with log.open("r+b") as file:
+                _keep_old_part(log)
+                file.truncate(0)
+    except OSError:  # A log that cannot be tended must not end what it is about.
+        return
+
+
+def _keep_old_part(log: Path) -> None:
+    """On a full disk it is lost, and the room it took comes back."""
+    beside = log.with_suffix(".log.1")
+    try:
+        shutil.copyfile(log, beside)
+    except OSError:
+        beside.unlink(missing_ok=True)

@@ -116,6 +116,12 @@ class FakeAgent:
             while {spec.launch for spec in self.desired.processes} != wanted:
                 await self.receive_desired()
 
+    async def told_of(self, *launches: str) -> None:
+        """Receive until the desired state has these launches, among others."""
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while not set(launches) <= {spec.launch for spec in self.desired.processes}:
+                await self.receive_desired()
+
     def start_desired(self) -> None:
         """As the real one: start what is wanted and unknown, forget what is not wanted."""
         wanted = {spec.key: spec for spec in self.desired.processes}
@@ -158,7 +164,19 @@ class FakeAgent:
     def engine(
         self, status: HeadStatus, *phases: Phase, progress: float | None = None, detail: str = ""
     ) -> EngineStats:
-        """What the head on this node would say, with one phase a rank."""
+        """What the only head on this node would say, with one phase a rank."""
+        launch = next(spec.launch for spec in self.desired.processes if spec.role == "head")
+        return self.engine_of(launch, status, *phases, progress=progress, detail=detail)
+
+    def engine_of(
+        self,
+        launch: str,
+        status: HeadStatus,
+        *phases: Phase,
+        progress: float | None = None,
+        detail: str = "",
+    ) -> EngineStats:
+        """The same of one of several launches."""
         ranks = [
             RankStats(
                 rank=rank,
@@ -171,7 +189,6 @@ class FakeAgent:
             )
             for rank, phase in enumerate(phases)
         ]
-        launch = next(spec.launch for spec in self.desired.processes if spec.role == "head")
         return EngineStats(launch=launch, status=status, detail=Said(detail), ranks=ranks)
 
     async def report(self, *engines: EngineStats, generation: int | None = None) -> None:
