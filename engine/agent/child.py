@@ -73,19 +73,13 @@ class Child:
         `stop`: what asks the process to end, and how long that may take, for when it is orphaned.
         """
         line, other = socket.socketpair()
-        with other:
-            keeper = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", keeper_program.__file__, str(KEEPER_FD), label],
-                environment_without_secrets(),
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
-                    (os.POSIX_SPAWN_DUP2, 0, 1),
-                    (os.POSIX_SPAWN_DUP2, 0, 2),
-                    (os.POSIX_SPAWN_DUP2, other.fileno(), KEEPER_FD),
-                ],
-                setsid=True,
-            )
+        try:
+            keeper = _spawn_keeper(other, label)
+        except OSError:
+            line.close()
+            raise
+        finally:
+            other.close()
         door = folder / f"{uuid4().hex}.keeper"
         child = cls(line, keeper, door)
         child._reap_keeper_in_the_end()
@@ -227,3 +221,18 @@ class Child:
                 os.waitpid(self.keeper, os.WNOHANG)
 
         self._loop.add_reader(descriptor, reap)
+
+
+def _spawn_keeper(line: socket.socket, label: str) -> int:
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-I", "-S", keeper_program.__file__, str(KEEPER_FD), label],
+        environment_without_secrets(),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+            (os.POSIX_SPAWN_DUP2, 0, 1),
+            (os.POSIX_SPAWN_DUP2, 0, 2),
+            (os.POSIX_SPAWN_DUP2, line.fileno(), KEEPER_FD),
+        ],
+        setsid=True,
+    )

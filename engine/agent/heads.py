@@ -18,7 +18,7 @@ from engine.protocol.steps import Phase
 BUSY_POLL_SECONDS = 0.25
 """Of a head that starts or recovers."""
 READY_POLL_SECONDS = 1.0
-SILENT_SECONDS = 5.0
+SILENT_SECONDS = 3.0
 """A head that answered and then does not for this long is reported as silent."""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.drivers.base import Command
 from engine.protocol.launch import GIVEN_UP
 from tests.engine.agent_bench import Bench, agent_bench
 from tests.engine.agents import DEAF, SERVE, lives, spec_of, until
@@ -135,3 +136,27 @@ async def test_stop_all_ends_everything(bench: Bench) -> None:
     pid = await bench.started(spec_of(SERVE))
     await bench.supervisor.stop_all()
     assert not lives(pid)
+
+
+async def test_the_kernel_takes_engines_before_the_rest_of_the_host(bench: Bench) -> None:
+    pid = await bench.started(spec_of(SERVE))
+    assert int(Path(f"/proc/{pid}/oom_score_adj").read_text()) == 500
+
+
+async def test_a_command_that_is_not_there_says_so(bench: Bench) -> None:
+    bench.driver.command = lambda spec: Command(argv=["/nowhere/engine"])  # type: ignore[method-assign]  # this bench alone
+    bench.ask(spec_of(SERVE))
+    state = await bench.ended()
+    assert state.exit_code == 127
+    assert str(state.reason).endswith("Cannot run /nowhere/engine: No such file or directory.")
+
+
+async def test_a_keeper_that_cannot_be_started_is_a_failure_with_the_systems_words(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.agent.child.sys.executable", "/nowhere/python")
+    bench.ask(spec_of(SERVE))
+    state = await bench.ended()
+    assert (state.pid, state.exit_code) == (None, None)
+    assert str(state.reason) == "It could not be started: No such file or directory"
+    assert state.status != "exited", "it is tried again"
