@@ -122,7 +122,7 @@ class Mirror:
             raise ProtocolError(_("Step %(step)s holds a token outside the vocabulary."), step=n)
 
     def _check_pending(self, n: int, row: Row) -> None:
-        if row.seq not in self._drawing or row.admit is not None:
+        if row.seq not in self._drawing or row.admit is not None or row.targets:
             raise ProtocolError(
                 _(
                     "Step %(step)s computes a token of sequence %(seq)s that the step before does "

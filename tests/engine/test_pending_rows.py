@@ -73,12 +73,18 @@ def test_a_token_that_is_being_drawn_counts_like_any_other(mirror: Mirror) -> No
         mirror.apply(msgspec.structs.replace(follow(Row(1, [9], 5, [], True), n=3), digest=b"x"))
 
 
-@pytest.mark.parametrize("drawn", [True, False])
-def test_a_token_that_nobody_draws_is_refused(mirror: Mirror, drawn: bool) -> None:
-    mirror.apply(follow(Row(1, [PENDING], 3, [], drawn)))
-    tokens = [PENDING, PENDING] if drawn else [PENDING]
-    with pytest.raises(ProtocolError, match="vocabulary" if drawn else "does not draw"):
-        mirror.apply(follow(Row(1, tokens, 4, [], True), n=2))
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (Row(1, [PENDING, PENDING], 4, [], True), "vocabulary"),
+        (Row(1, [PENDING], 4, [], True, targets=(5,)), "does not draw"),
+        (Row(1, [PENDING], 4, [], True), "does not draw"),
+    ],
+)
+def test_a_token_that_nobody_draws_is_refused(mirror: Mirror, row: Row, reason: str) -> None:
+    mirror.apply(follow(Row(1, [PENDING], 3, [], reason == "vocabulary" or bool(row.targets))))
+    with pytest.raises(ProtocolError, match=reason):
+        mirror.apply(follow(row, n=2))
 
 
 def test_a_pipeline_draws_nothing_ahead(model: Path) -> None:
