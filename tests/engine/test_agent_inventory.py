@@ -40,3 +40,9 @@ def test_no_cpuinfo_is_no_failure(tmp_path: Path) -> None:
 
 def test_the_address_is_the_one_the_server_would_see() -> None:
     assert address_towards("http://127.0.0.1:8000") == "127.0.0.1"
+
+
+def test_the_address_on_the_cable_is_told_when_there_is_one() -> None:
+    assert take_inventory("10.0.0.1").link_address == ""
+    cabled = take_inventory("10.0.0.1", link_address="10.231.77.1")
+    assert (cabled.address, cabled.link_address) == ("10.0.0.1", "10.231.77.1")
