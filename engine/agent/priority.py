@@ -12,7 +12,7 @@ from pathlib import Path
 
 from engine.agent.child import Child
 
-LOW = 5
+LOW = 3
 GROUP_PAUSE = 0.2
 """The kernel lets an ordinary user change groups only ten times a second."""
 

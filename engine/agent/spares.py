@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NoReturn
 
 from engine.agent.child import Child
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 SWITCH = "TANDEM_SPARES"
 TICK_SECONDS = 0.5
-SETTLED_SECONDS = 4.0
+SETTLED_SECONDS = 3.0
 """After a start, what loads needs the processor more than a spare does."""
 QUIET_TICKS = 2
 """A spare that used no processor time for so many looks has done what it can do."""
@@ -55,9 +55,9 @@ class Spares:
         if self._warming and self._still_warming(self._warming):
             return
         self._warming = None
-        neediest = next(self._in_need(now), None)
-        if neediest and _has_room(neediest.spec.memory_floor):
-            self._begin(neediest)
+        needy = self._in_need(now)
+        if needy and _has_room(needy[0].spec.memory_floor):
+            self._begin(needy[0])
 
     def drop_all(self) -> bool:
         """Memory is short: whether there was any."""
@@ -66,8 +66,9 @@ class Spares:
             process.drop_spare()
         return bool(spared)
 
-    def _in_need(self, now: float) -> Iterator[EngineProcess]:
-        return (
+    def _in_need(self, now: float) -> list[EngineProcess]:
+        """Ranks first: they import the most."""
+        found = [
             process
             for key, process in self._processes.items()
             if process.spare is None
@@ -77,7 +78,8 @@ class Spares:
             and now - process.started_at >= SETTLED_SECONDS
             and self._lost.get(key, 0) < TRIES
             and process.waits_for_its_work
-        )
+        ]
+        return sorted(found, key=lambda process: process.spec.role != "rank")
 
     def _begin(self, process: EngineProcess) -> None:
         try:
