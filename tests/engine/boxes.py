@@ -94,6 +94,9 @@ class Box:
         """No more packets and no word of it to anybody, as when a box loses its power."""
         ip("-n", self.name, "link", "set", self.wire, "down")
 
+    def plug_cable(self) -> None:
+        ip("-n", self.name, "link", "set", self.wire, "up")
+
     def _enter(self) -> None:
         namespace = os.open(f"/run/netns/{self.name}", os.O_RDONLY)
         try:
