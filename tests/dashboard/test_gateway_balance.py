@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dashboard.gateway.balance import FACTOR, leading_text, preferred
 
 NAMES = st.lists(st.integers(0, 63).map(str), min_size=1, max_size=12, unique=True)
-KEYS = st.lists(st.text(max_size=20), min_size=1, max_size=200)
+KEYS = st.lists(st.text(max_size=20), min_size=1, max_size=60)
 
 
 @given(NAMES, KEYS)
