@@ -1,8 +1,12 @@
 """What splitting a model over processes of one machine gains or costs, in tokens per second.
 
-Two pairs are compared, each with the real scheduler and real rank processes, taking turns so that a
-busy moment of the machine falls on both: two ranks of one thread with one rank of two threads, and
-a pipeline whose stages work on different batches with one that has a single batch on its way.
+Pairs are compared with the real scheduler and real rank processes, taking turns so that a busy
+moment of the machine falls on both: two ranks of one thread with one rank of two threads, and a
+pipeline whose stages work on a batch each with one that has a single batch on its way.
+
+The pipelines are compared twice. With as many answers open as two batches hold, all batches are
+full. With as many as one holds, two stages can only have half a batch each, and half a batch takes
+little less time than a whole one where reading the weights is most of the work.
 """
 
 import random
@@ -33,6 +37,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     what: str
     than: str
+    answers: int
+    """Open at once; a step computes at most `batch` of them."""
     transport: str
     """Of the first."""
     rates: list[float]
@@ -50,6 +56,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     tensor_parallel: Comparison
     pipeline: Comparison
+    pipeline_of_half_batches: Comparison
 
 
 def measure(model: Path | None, rounds: int) -> Report:
@@ -59,13 +66,16 @@ def measure(model: Path | None, rounds: int) -> Report:
     split = Side(path, "tp=2,pp=1", "2 processes x 1 thread")
     single = Side(path, "tp=1,pp=2", "2 stages, one batch on its way", batches=1)
     turns = Side(path, "tp=1,pp=2", "2 stages, a batch each")
+    (tensor_parallel,) = _compare(split, alone, rounds, [BATCH])
+    full, half = _compare(turns, single, rounds, [2 * BATCH, BATCH])
     return Report(
         model=path.stem,
         batch=BATCH,
         answer_tokens=ANSWER,
         prompt_tokens=PROMPT,
-        tensor_parallel=_compare(split, alone, rounds),
-        pipeline=_compare(turns, single, rounds),
+        tensor_parallel=tensor_parallel,
+        pipeline=full,
+        pipeline_of_half_batches=half,
     )
 
 
@@ -94,9 +104,9 @@ class Side:
             self.scheduler.depth = batches
         self._made = 0
 
-    def run(self) -> float:
-        """Tokens per second of a full batch from its prompts to its last token."""
-        requests = [self._request() for _ in range(BATCH)]
+    def run(self, answers: int) -> float:
+        """Tokens per second over as many answers, from their prompts to the last token."""
+        requests = [self._request() for _ in range(answers)]
         began = time.perf_counter()
         self.scheduler.add_all(requests)
         while any(request.finish is None for request in requests):
@@ -107,7 +117,7 @@ class Side:
         self._settle()
         if any(len(request.emitted) != ANSWER for request in requests):
             raise RankError("An answer has the wrong length.")
-        return BATCH * ANSWER / seconds
+        return answers * ANSWER / seconds
 
     def _settle(self) -> None:
         """What was sent ahead of the last token still runs."""
@@ -121,21 +131,35 @@ class Side:
         return Request(id=str(self._made), prompt=prompt, max_tokens=ANSWER, sampling=greedy)
 
 
-def _compare(side: Side, other: Side, rounds: int) -> Comparison:
+def _compare(side: Side, other: Side, rounds: int, loads: list[int]) -> list[Comparison]:
+    """One for each number of answers."""
     with ExitStack() as stack:
         for each in (side, other):
             stack.enter_context(each.fleet)
-            each.run()
-        pairs = [(side.run(), other.run()) for _ in range(rounds)]
+            each.run(BATCH)
+        return [
+            _comparison(side, other, answers, _pairs(side, other, answers, rounds))
+            for answers in loads
+        ]
+
+
+def _pairs(side: Side, other: Side, answers: int, rounds: int) -> list[tuple[float, float]]:
+    return [(side.run(answers), other.run(answers)) for _ in range(rounds)]
+
+
+def _comparison(
+    side: Side, other: Side, answers: int, pairs: list[tuple[float, float]]
+) -> Comparison:
     return Comparison(
         what=side.name,
         than=other.name,
+        answers=answers,
         transport=side.fleet.transport,
         rates=[round(rate, 2) for rate, _other in pairs],
-        others=[round(other, 2) for _rate, other in pairs],
+        others=[round(rate, 2) for _side, rate in pairs],
         rate=_middle([rate for rate, _other in pairs]),
-        other=_middle([other for _rate, other in pairs]),
-        ratio=_middle([rate / other for rate, other in pairs]),
+        other=_middle([rate for _side, rate in pairs]),
+        ratio=_middle([rate / than for rate, than in pairs]),
     )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.bench.parallel import ANSWER, Side
+from engine.bench.parallel import ANSWER, BATCH, Side
 from tests.engine.tiny_model import write_tiny_model
 
 
@@ -15,5 +15,5 @@ def test_a_pipeline_has_a_batch_for_each_stage_or_one(
     side = Side(write_tiny_model(tmp_path / "tiny.gguf"), "tp=1,pp=2", "side", batches=batches)
     with side.fleet:
         assert side.fleet.transport == "shm"
-        assert side.run() > 0
+        assert side.run(BATCH) > 0
     assert side.scheduler.counters.steps == pytest.approx(ANSWER * share, abs=2)
