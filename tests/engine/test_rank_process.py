@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import pytest
 from engine.config import EngineConfig, ParallelPlan
 from engine.protocol.launch import EPOCH_OVER, GIVEN_UP
 from engine.protocol.steps import StepDone
-from tests.engine.rank_fleet import RankFailed, RankFleet
+from tests.engine.rank_fleet import RankFailed, RankFleet, RankLink
 from tests.engine.tiny_model import write_tiny_model
 
 PROMPT = [5, 80, 33, 120, 7, 61]
@@ -136,3 +137,34 @@ def test_a_damaged_spec_is_one_clear_line() -> None:
     assert done.returncode == GIVEN_UP
     assert b"launch spec on standard input is damaged" in done.stdout
     assert not done.stderr
+
+
+@pytest.mark.parametrize("module", ["engine.rank", "engine.head"])
+def test_a_spare_has_a_pulse_and_leaves_quietly_when_it_is_not_needed(module: str) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb", buffering=0) as pulse:
+        spare = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=[writer],
+            env=os.environ | {"TANDEM_PULSE_FD": str(writer), "OMP_NUM_THREADS": "1"},
+        )
+        os.close(writer)
+        assert pulse.read(1) == b"."
+        output, _ = spare.communicate(timeout=60)
+    assert (spare.returncode, output) == (0, b"")
+
+
+def test_a_rank_that_was_not_let_in_yet_tries_again(model: Path, tmp_path: Path) -> None:
+    """Its head is starting anew as well, or has to notice first that the epoch is over."""
+
+    class Shy(RankFleet):
+        def _accept(self, listener: socket.socket) -> list[RankLink]:
+            stranger, _ = listener.accept()
+            stranger.close()
+            return super()._accept(listener)
+
+    with Shy(model, ONE, tmp_path) as fleet:
+        assert fleet.generate([PROMPT], 2)
