@@ -31,9 +31,11 @@ class _Value:
     reason: str
 
 
-def render() -> bytes:
+def render(*others: Collector) -> bytes:
+    """The readings, and what `others` have to say."""
     registry = CollectorRegistry()
-    registry.register(_Latest())
+    for collector in (_Latest(), *others):
+        registry.register(collector)
     return generate_latest(registry)
 
 

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_GET
 
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.keys import authenticate
+from dashboard.standings import Standings
 from monitoring import exporter
 
 
@@ -20,7 +21,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
             refused = HttpResponse(f"{error}\n", status=401, content_type="text/plain")
             refused["WWW-Authenticate"] = "Bearer"
             return refused
-    return HttpResponse(exporter.render(), content_type=exporter.CONTENT_TYPE)
+    return HttpResponse(exporter.render(Standings()), content_type=exporter.CONTENT_TYPE)
 
 
 def _is_staff(request: HttpRequest) -> bool:

@@ -52,8 +52,8 @@ def test_a_child_that_dies_is_named_with_its_last_words_and_started_again(
     supervisor.start(program(tmp_path, "import sys; sys.exit('no such table')"))
     check_until(supervisor, said, 2)
     assert said == [
-        "child ended with code 1: no such table (starting it again in 0.5 s)",
-        "child ended with code 1: no such table (starting it again in 1 s)",
+        "child ended with code 1: no such table (starting it again in 0.1 s)",
+        "child ended with code 1: no such table (starting it again in 0.2 s)",
     ]
 
 
