@@ -95,6 +95,9 @@ class Chaos:
         moment = time.monotonic()
         self._wait("all streams", lambda: self._readers.all_moved_since(moment))
         self._wait("a whole fleet", lambda: not self._fleet.why_not_whole(), 0.3)
+        if self._fleet.fallback != "none":  # What went over to it stays there to its end.
+            whole = time.monotonic()
+            self._wait("new questions", lambda: self._readers.all_asked_since(whole))
         time.sleep(self._rng.uniform(*CALM_SECONDS))
 
     def _one(self, kind: str) -> Wait:

@@ -37,6 +37,8 @@ class Reader:
 
     def __init__(self, asker: Asker, questions: Sequence[Reference], together: "Readers") -> None:
         self.moved: list[float] = []
+        self.asked = 0.0
+        """When its open question was put."""
         self._asker = asker.with_notice(self._note)
         self._questions = questions
         self._together = together
@@ -49,6 +51,7 @@ class Reader:
         for reference in itertools.cycle(self._questions):
             if self._together.closing.is_set():
                 return
+            self.asked = time.monotonic()
             self._together.count(reference, self._asker.ask(reference.body))
 
 
@@ -79,6 +82,9 @@ class Readers:
 
     def all_moved_since(self, moment: float) -> bool:
         return all(it.moved and it.moved[-1] > moment for it in self.readers)
+
+    def all_asked_since(self, moment: float) -> bool:
+        return all(it.asked > moment for it in self.readers)
 
     def count(self, reference: Reference, answer: Answer) -> None:
         lost, repeated = reference.faults_of(answer)
