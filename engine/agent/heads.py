@@ -99,8 +99,13 @@ class Heads:
         self._changed = changed
 
     def stats(self) -> list[EngineStats]:
-        reports = (view.reported() for view in self.views.values())
+        reports = (view.reported() for view in self.living())
         return [report for report in reports if report is not None]
+
+    def living(self) -> list[HeadView]:
+        """What is known of those that live now: nothing is told of one that has died since."""
+        self._follow_living()
+        return list(self.views.values())
 
     def hurry(self) -> None:
         """A process ended or began: ask at once what their head makes of it."""
@@ -109,15 +114,13 @@ class Heads:
 
     async def greet(self) -> None:
         """Ask every head once, so that a first report of adopted engines knows what they are at."""
-        self._follow_living()
         async with aiohttp.ClientSession(trust_env=False) as http:
-            await asyncio.gather(*(self._ask(http, view) for view in self.views.values()))
+            await asyncio.gather(*(self._ask(http, view) for view in self.living()))
 
     async def run(self) -> None:
         async with aiohttp.ClientSession(trust_env=False) as http, asyncio.TaskGroup() as tasks:
             while True:
-                self._follow_living()
-                for view in self.views.values():
+                for view in self.living():
                     if not view.asking and view.due <= time.monotonic():
                         view.asking = True
                         tasks.create_task(self._ask(http, view))

@@ -88,7 +88,7 @@ class TelemetryLoop:
 
     def _read_heads(self) -> list[Sample]:
         samples: list[Sample] = []
-        for view in self._heads.views.values():
+        for view in self._heads.living():
             if view.stats is None or view.silence:
                 samples += silent_samples(view.process.spec.launch, view.silence)
             else:

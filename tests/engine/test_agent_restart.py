@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.agent.heads import Heads
 from engine.agent.restart import FAILURES_UNTIL_EXITED, STEADY_SECONDS, judge_end
 from engine.protocol.launch import EPOCH_OVER, GIVEN_UP
+from engine.protocol.stats import EngineStats
 from tests.engine.agent_bench import Bench, agent_bench
-from tests.engine.agents import spec_of, until
+from tests.engine.agents import SERVE, spec_of, until
 
 codes = st.none() | st.integers(-15, 255).filter(lambda code: code not in (EPOCH_OVER, GIVEN_UP))
 
@@ -103,3 +105,19 @@ async def test_a_crash_loop_ends_as_exited_with_the_last_words(
     assert (state.status, state.restarts) == ("exited", 1)
     assert str(state.reason) == "It exited with code 1: no such device"
     assert "no such device" in state.log_tail
+
+
+async def test_nothing_is_told_of_a_head_that_has_died_since(bench: Bench) -> None:
+    bench.driver.answers["l1"] = EngineStats(launch="l1", status="ready", steps=9)
+    told: list[list[EngineStats]] = []
+    heads = Heads(bench.supervisor, lambda: None)
+    pid = await bench.started(spec_of(SERVE, role="head"))
+    await heads.greet()
+    assert [stats.steps for stats in heads.stats()] == [9]
+    bench.told = lambda: told.extend(
+        heads.stats() for state in bench.supervisor.states() if state.restarts
+    )
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: len(told) > 1, "the restart")
+    assert not any(told)
+    assert bench.state("l1:head").status == "starting"
