@@ -1,6 +1,7 @@
-"""Two real ranks that share experts or latent attention answer as transformers does."""
+"""Real ranks that share experts or latent attention answer as transformers does."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -23,10 +24,17 @@ def continued(model: torch.nn.Module, prompt: list[int]) -> list[int]:
     return ids[len(prompt) :]
 
 
-@pytest.mark.parametrize("architecture", ["mixtral", "deepseek_v3"])
-def test_two_ranks_answer_as_transformers_does(architecture: str, tmp_path: Path) -> None:
-    model = write_hf_model(tmp_path / "model", architecture, moe_intermediate_size=64)
+@pytest.mark.parametrize(
+    ("architecture", "plan"),
+    [("mixtral", "ep=2"), ("deepseek_v3", "tp=2"), ("qwen3_moe", "tp=2,ep=2,weights=3:2:1:2")],
+)
+def test_ranks_answer_as_transformers_does(architecture: str, plan: str, tmp_path: Path) -> None:
+    """The four share two KV heads and seven experts."""
+    sizes: dict[str, Any] = {"num_experts": 7} if architecture == "qwen3_moe" else {}
+    sizes |= {"intermediate_size": 128, "moe_intermediate_size": 64}
+    model = write_hf_model(tmp_path / "model", architecture, **sizes)
     expected = [continued(model, prompt) for prompt in PROMPTS]
-    config = EngineConfig(plan=ParallelPlan(tp=2), kv_cache_tokens=512, token_budget=32)
+    split = ParallelPlan.parse(plan)
+    config = EngineConfig(plan=split, kv_cache_tokens=512, token_budget=32)
     with RankFleet(tmp_path / "model", config, tmp_path) as fleet:
         assert fleet.generate(PROMPTS, TOKENS) == expected

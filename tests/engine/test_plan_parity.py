@@ -19,7 +19,8 @@ from tests.engine.hf_models import write_hf_model
 from tests.engine.parity import TOKENS, random_prompts
 from tests.engine.plan_runner import PlanRunner
 
-COUNT = 32
+COUNTS = {"bundled": 20, "upcycled": 12, "qwen3_moe": 32, "deepseek_v3": 32}
+"""Tokens of each answer: fewer where they take long."""
 MOST_RANKS = 4
 TOLERANCE = 1e-4
 GOLDEN = Path(__file__).parent.parent / "golden" / "greedy_fp32.json"
@@ -39,8 +40,8 @@ TINY: dict[str, dict[str, Any]] = {
     "deepseek_v3": {"intermediate_size": 128, "moe_intermediate_size": 128},
 }
 CASES = [
-    *[pytest.param("bundled", plan, marks=pytest.mark.model) for plan in [*BUNDLED, *UNEVEN]],
-    *[pytest.param("upcycled", plan, marks=pytest.mark.model) for plan in [*GRID, MIXED[1]]],
+    *[pytest.param("bundled", plan, marks=pytest.mark.model) for plan in [*BUNDLED, UNEVEN[1]]],
+    *[pytest.param("upcycled", plan, marks=pytest.mark.model) for plan in GRID],
     *product(TINY, [*GRID, *UNEVEN, *MIXED]),
 ]
 
@@ -64,7 +65,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Model]:
     def make(name: str) -> Model:
         path, prompts = write(name, tmp_path_factory.mktemp(name))
         with PlanRunner(path, config(ParallelPlan())) as alone:
-            answers = alone.generate(prompts, COUNT)
+            answers = alone.generate(prompts, COUNTS[name])
         [decoder] = alone.decoders
         return Model(path, prompts, answers, alone.logits, decoder.expert_tokens())
 
@@ -97,7 +98,7 @@ def test_a_plan_gives_the_logits_and_the_answers_of_one_rank(
 ) -> None:
     model = models(name)
     with PlanRunner(model.path, config(ParallelPlan.parse(plan))) as runner:
-        answers = runner.generate(model.prompts, COUNT)
+        answers = runner.generate(model.prompts, COUNTS[name])
     assert answers == model.answers
     worst = max(differences(runner.logits, model.logits))
     print(f"{name}, {plan}: logits differ by {worst:.1e} at most")
