@@ -1,10 +1,11 @@
 # make run   set everything up and start Tandem
 # make test  every test; make lint  formatting, types, import rules
-# make bench  what the scheduler, collectives and parallel plans cost, as JSON
+# make bench what the scheduler, collectives and parallel plans cost, as JSON
+# make chaos faults on a fleet of two network namespaces, losses counted; make soak  memory over time
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help run install test bench lint format
+.PHONY: help run install test bench chaos soak lint format
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -16,7 +17,7 @@ PYTHON ?= $(shell for it in python3 python3.11 python3.12 python3.13; do \
 	&& { echo $$it; break; }; done)
 
 help:
-	@sed -n 's/^# //p' Makefile | head -3
+	@sed -n 's/^# //p' Makefile | head -4
 
 run: install
 	@exec $(BIN)/python manage.py up

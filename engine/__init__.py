@@ -1,2 +1,2 @@
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 """Of all of Tandem: a node that runs another one shows it in the panel."""
