@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
+import time
 
 import msgspec
 import uvicorn
@@ -17,6 +18,9 @@ from engine.head.process import run_head
 from engine.protocol.launch import GIVEN_UP, decode_spec
 from engine.rank.lifeline import follow_parent, pulse
 
+_SPARE_SECONDS = 2.0
+"""Who waits longer for its spec was kept ready to take a dead head's place."""
+
 log = logging.getLogger("engine.head")
 
 
@@ -25,7 +29,9 @@ def main() -> int:
     follow_parent()
     pulse()
     collect_rarely()
+    waits_since = time.monotonic()
     line = sys.stdin.buffer.readline()
+    spare = time.monotonic() - waits_since > _SPARE_SECONDS
     if not line:
         return 0  # it was kept in case it were needed
     try:
@@ -39,7 +45,7 @@ def main() -> int:
     factory = uvicorn.Config(app="", loop="auto").get_loop_factory()
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
-            return runner.run(run_head(spec))
+            return runner.run(run_head(spec, again=spare))
     except EngineError as error:
         log.error("%s", error)
         return 1 if isinstance(error, ListenError) else GIVEN_UP

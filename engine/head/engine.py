@@ -41,9 +41,17 @@ class HeadEngine:
     """Start with `listen`, then `run`; ask with `submit` from the same event loop."""
 
     def __init__(
-        self, spec: ProcessSpec, checkpoint: Checkpoint, deadlines: Deadlines | None = None
+        self,
+        spec: ProcessSpec,
+        checkpoint: Checkpoint,
+        deadlines: Deadlines | None = None,
+        *,
+        again: bool = False,
     ) -> None:
-        """Raises ConfigError or CheckpointError when this model cannot be served like this."""
+        """`again`: it takes the place of a head that died, and callers may be waiting.
+
+        Raises ConfigError or CheckpointError when this model cannot be served like this.
+        """
         config, model = spec.config, checkpoint.config
         check_plan(model, config.plan)
         longest = config.max_model_len or 0
@@ -63,7 +71,7 @@ class HeadEngine:
         self.meter = Meter()
         self.readers = Readers(self.scheduler)
         self._deadlines = deadlines or Deadlines()
-        self.recovery = Recovery(self._deadlines)
+        self.recovery = Recovery(self._deadlines, again=again)
         self.probe = Probe(
             self._queue,
             self.scheduler,

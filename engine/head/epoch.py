@@ -105,7 +105,7 @@ class Epoch:
                 "Memory is left for %d of %d KV blocks on every rank.", blocks, config.num_kv_blocks
             )
         self._readers.deliver(self._scheduler.restart(epoch, blocks))
-        await self.group.fit(blocks)
+        await self.group.fit(blocks, brief=self._recovery.again)
         for peer in self.group.peers:
             if peer.ready is not None:
                 log.info("%s", describe_ready(peer.rank, peer.ready))

@@ -126,9 +126,10 @@ class RankGroup:
         await self._progress_until(lambda peer: peer.loaded is not None)
         return [peer.loaded for peer in self.peers if peer.loaded is not None]
 
-    async def fit(self, blocks: int) -> None:
-        """Have the ranks make so many KV blocks and warm up; returns once all are ready."""
-        self.broadcast(Fit(blocks))
+    async def fit(self, blocks: int, *, brief: bool) -> None:
+        """Have the ranks make so many KV blocks and warm up, long or `brief`; returns once all are
+        ready."""
+        self.broadcast(Fit(blocks, brief))
         await self._progress_until(lambda peer: peer.ready is not None)
 
     def send_step(self, step: Step, *, rested: bool) -> None:

@@ -20,10 +20,15 @@ from engine.protocol.launch import GIVEN_UP, ProcessSpec
 log = logging.getLogger(__name__)
 
 
-async def run_head(spec: ProcessSpec, deadlines: Deadlines | None = None) -> int:
-    """Serve until told to stop (0), or until the launch is given up (GIVEN_UP)."""
+async def run_head(
+    spec: ProcessSpec, deadlines: Deadlines | None = None, *, again: bool = False
+) -> int:
+    """Serve until told to stop (0), or until the launch is given up (GIVEN_UP).
+
+    `again`: in the place of a head that died.
+    """
     stopping = _stop_requests()
-    engine = HeadEngine(spec, open_checkpoint(spec.model_path), deadlines)
+    engine = HeadEngine(spec, open_checkpoint(spec.model_path), deadlines, again=again)
     try:
         await engine.listen()
     except OSError as error:

@@ -9,7 +9,9 @@ from engine.head.deadlines import Deadlines
 
 
 class Recovery:
-    def __init__(self, deadlines: Deadlines) -> None:
+    def __init__(self, deadlines: Deadlines, *, again: bool) -> None:
+        self.again = again
+        """Whether the launch has been served before, by this head or by one before it."""
         self.epoch = 0
         self.fault = Said()
         """Why the last epoch ended; empty while none has."""
@@ -50,7 +52,7 @@ class Recovery:
                 times=self._fruitless,
                 fault=error.said,
             ) from error
-        self.epoch += 1
+        self.epoch, self.again = self.epoch + 1, True
         self.delay = delays[self._fruitless]
 
     def describe(self, waiting: int, progress: Said) -> Said:

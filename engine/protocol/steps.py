@@ -153,6 +153,8 @@ class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
 
 class Fit(msgspec.Struct, frozen=True, tag="fit"):
     kv_blocks: int
+    brief: bool = False
+    """Whether a short warm-up will do: the launch is not new, and somebody waits."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

@@ -98,6 +98,8 @@ class _Rank:
         self.plan = spec.config.plan
         self.began = time.monotonic()
         self.reported = 0.0
+        self.brief = False
+        """Whether a short warm-up will do."""
         torch.set_num_threads(spec.config.threads_per_rank)
 
     def live(self) -> NoReturn:
@@ -163,7 +165,9 @@ class _Rank:
         """Tell what memory is left; the head answers with what all ranks have room for."""
         self.session.phase = "fitting"
         self.session.send(measure(self.spec, checkpoint.config, self.rank, decoder.cache))
-        return decoder.resized(self.session.expect(Fit, FITTING_SECONDS).kv_blocks)
+        fit = self.session.expect(Fit, FITTING_SECONDS)
+        self.brief = fit.brief
+        return decoder.resized(fit.kv_blocks)
 
     def _report_progress(self, fraction: float, detail: str) -> None:
         now = time.monotonic()
@@ -174,7 +178,7 @@ class _Rank:
     def _warm_up(self, runner: Runner) -> None:
         self.session.phase = "warming"
         self.session.send(Progress("warming", None, _("First pass through every layer")))
-        runner.warm_up(full=not self.epoch)
+        runner.warm_up(full=not self.brief)
 
     def _report_ready(self, decoder: Decoder, share: RankShare, mesh: Mesh) -> None:
         seconds = time.monotonic() - self.began

@@ -80,7 +80,7 @@ ENDING = """
 import os, signal, sys
 import engine.head.__main__ as head
 
-async def fail(spec):
+async def fail(spec, again):
     return 1
 
 head.run_head = fail
