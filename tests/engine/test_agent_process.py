@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 
 from engine.protocol.agent import Observed
-from tests.engine.agents import DEAF, SERVE, lives, spec_of, until
+from tests.engine.agents import SERVE, lives, spec_of, until
 from tests.engine.control_peer import TOKEN, ControlPeer
 
 AGENT = """
+import os
 import sys
 import engine.agent.child
 from engine.agent.__main__ import main
 from tests.engine.agents import ScriptDriver
 
-engine.agent.child.ORPHAN_SECONDS = 3.0
+engine.agent.child.ORPHAN_SECONDS = float(os.environ["ORPHAN_SECONDS"])
 
 class Faulty(ScriptDriver):
     name = "faulty"
@@ -38,8 +39,11 @@ class AgentProcess:
         self.pid = process.pid
 
     @classmethod
-    async def start(cls, *arguments: str, token: str | None = TOKEN) -> "AgentProcess":
-        environment = dict(os.environ)
+    async def start(
+        cls, *arguments: str, token: str | None = TOKEN, orphan: float = 60.0
+    ) -> "AgentProcess":
+        """`orphan`: how many seconds its engines outlive it."""
+        environment = os.environ | {"ORPHAN_SECONDS": str(orphan)}
         environment.pop("TANDEM_NODE_TOKEN", None)
         if token is not None:
             environment["TANDEM_NODE_TOKEN"] = token
@@ -71,16 +75,15 @@ async def agent(peer: ControlPeer, tmp_path: Path) -> AsyncIterator[AgentProcess
     await agent.end()
 
 
-async def start(peer: ControlPeer, folder: Path) -> AgentProcess:
-    return await AgentProcess.start(
-        "--server", peer.url, "--address", "127.0.0.2", "--state", str(folder)
-    )
+async def start(peer: ControlPeer, folder: Path, orphan: float = 60.0) -> AgentProcess:
+    arguments = ("--server", peer.url, "--address", "127.0.0.2", "--state", str(folder))
+    return await AgentProcess.start(*arguments, orphan=orphan)
 
 
 async def test_after_a_kill_9_the_next_agent_goes_on_with_the_same_engines(
     peer: ControlPeer, agent: AgentProcess, tmp_path: Path
 ) -> None:
-    await peer.ask(spec_of(SERVE), spec_of(DEAF, rank=1))
+    await peer.ask(spec_of(SERVE), spec_of(SERVE, rank=1))
     await peer.sees("l1:rank0", "running")
     await peer.sees("l1:rank1", "running")
     pids = [state.pid or 0 for state in peer.observed.processes]
@@ -97,12 +100,12 @@ async def test_after_a_kill_9_the_next_agent_goes_on_with_the_same_engines(
     assert not any(lives(pid) for pid in pids)
 
 
-async def test_kill_9_leaves_nothing_behind_for_long(
-    peer: ControlPeer, agent: AgentProcess, tmp_path: Path
-) -> None:
+async def test_kill_9_leaves_nothing_behind_for_long(peer: ControlPeer, tmp_path: Path) -> None:
+    agent = await start(peer, tmp_path, orphan=1.0)
     await peer.ask(spec_of(SERVE))
     pid = (await peer.sees("l1:rank0", "running")).pid or 0
     os.kill(agent.pid, signal.SIGKILL)
+    await agent.end()
     await until(lambda: not lives(pid), "the engine's end")
     await until(lambda: not list(tmp_path.glob("*.keeper")), "its keeper's end")
 
@@ -131,8 +134,9 @@ async def test_it_ends_in_order_when_asked(
 
 
 async def test_a_part_that_fails_takes_the_agent_down_loudly_but_not_its_engines(
-    peer: ControlPeer, agent: AgentProcess, tmp_path: Path
+    peer: ControlPeer, tmp_path: Path
 ) -> None:
+    agent = await start(peer, tmp_path, orphan=1.0)
     await peer.ask(spec_of(SERVE), spec_of(SERVE, role="head", driver="faulty"))
     code, said = await agent.end()
     assert code == 1
