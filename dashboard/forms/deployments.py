@@ -69,7 +69,8 @@ class DeploymentForm(_DeploymentForm):
         try:
             check_plan(shape, plan)
         except PlanError as error:
-            self.add_error("ep" if plan.ep > plan.tp else "tp", str(sentence_of(error)))
+            field = "ep" if str(error).startswith("ep=") else "tp"
+            self.add_error(field, str(sentence_of(error)))
 
     def _plan(self) -> ParallelPlan | None:
         try:
