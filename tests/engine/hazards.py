@@ -15,7 +15,7 @@ HAZARDS: dict[str, str] = {
     "preemption-tokens": "Preemption loses no token and repeats none.",
     "preemption-seed": "A seeded answer is the same with and without preemption.",
     "batch-numerics": "int8 answers do not depend on the other requests of the batch.",
-    "tp-beyond-heads": "More ranks than KV heads share them, more than query heads are refused; norms stay whole.",
+    "tp-beyond-heads": "Ranks beyond the KV heads share them; norms stay whole.",
     "tied-embeddings": "A tied output head is right on every plan; a redundant one is ignored.",
     "padded-vocabulary": "An id the tokenizer does not know is never drawn.",
     "bias-out-of-range": "A logit bias for a token that does not exist is refused with 400.",
