@@ -13,6 +13,7 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
 from dashboard.choices import (
+    ACTIVE_JOB_STATUSES,
     LIVE_REPLICA_STATUSES,
     DeploymentStatus,
     RankStatus,
@@ -36,12 +37,15 @@ GOING = (
 @transaction.atomic
 def start(job: Job, placement: Placement) -> Replica:
     """Make the job's replica with its ranks and ports, and tell the nodes. Once: a second call
-    answers the same replica. Raises StatusConflict when the deployment has moved on.
+    answers the same replica. Raises StatusConflict when the deployment has moved on, or the job
+    was ended meanwhile: nobody would stop what a cancelled one starts.
     """
     deployment = Deployment.objects.select_for_update(no_key=True).get(pk=job.deployment_id)
     if "replica" in job.state:
         return Replica.objects.get(pk=job.state["replica"])
     if deployment.generation != job.generation or deployment.status not in GOING:
+        raise StatusConflict(Sentence(_("%(name)s was changed meanwhile."), name=deployment.name))
+    if not Job.objects.filter(pk=job.pk, status__in=ACTIVE_JOB_STATUSES).exists():
         raise StatusConflict(Sentence(_("%(name)s was changed meanwhile."), name=deployment.name))
     assert job.slot is not None
     replica = _create(job.slot, placement, gated=bool(job.state.get("gated")))
