@@ -3,7 +3,6 @@
 import contextlib
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,19 +116,15 @@ class Fleet:
 @contextlib.contextmanager
 def fleet(fallback: str = "none", logs: Path | None = None) -> Iterator[Fleet]:
     """A started one; gone when left, its logs kept in `logs` if given."""
-    folder = Path(tempfile.mkdtemp(prefix="tandem-chaos-fleet-"))
-    try:
-        with office() as place:
-            it = Fleet(place, folder, fallback)
-            try:
-                it.start()
-                yield it
-            finally:
-                it.stop()
-                if logs is not None:
-                    _keep_logs((folder, place.state / "log"), logs)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with office() as place:
+        it = Fleet(place, place.files, fallback)
+        try:
+            it.start()
+            yield it
+        finally:
+            it.stop()
+            if logs is not None:
+                _keep_logs((place.files, place.state / "log"), logs)
 
 
 def _keep_logs(folders: tuple[Path, ...], where: Path) -> None:

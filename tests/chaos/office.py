@@ -12,6 +12,7 @@ process, so whoever takes the slot next knows that what still stands there is le
 
 import contextlib
 import fcntl
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -37,6 +38,8 @@ class Office:
         """Where the panel reaches the boxes."""
         self.state = Path(tempfile.gettempdir()) / f"tandem-chaos-{slot}"
         """The panel's state directory: a file system of its own, so that it can be full."""
+        self.files = self.state.with_name(f"{self.state.name}-files")
+        """Logs, and what the agents keep: on a file system that never is full."""
         self._lan, self._cable = f"{tag}lan", f"{tag}cbl"
 
     def build(self) -> None:
@@ -50,6 +53,7 @@ class Office:
             ip("-n", box.name, "link", "set", "lo", "up")
             self._plug(box, self._cable, box.wire, box.address)
             self._plug(box, self._lan, f"{box.name}m", managed)
+        self.files.mkdir(mode=0o700)
         self.state.mkdir(mode=0o755, exist_ok=True)
         size = f"size={STATE_MEGABYTES}m,mode=0755"
         _run("mount", "-t", "tmpfs", "-o", size, "tandem-chaos", str(self.state))
@@ -70,6 +74,7 @@ class Office:
             _run("umount", "--lazy", str(self.state))
         if self.state.exists():
             self.state.rmdir()
+        shutil.rmtree(self.files, ignore_errors=True)
 
     def pull_cable(self) -> None:
         for box in self.boxes:
