@@ -18,6 +18,7 @@ from engine.agent.keeper.frames import Frames, pack
 from engine.agent.lines import LineSplitter
 from engine.agent.proc import look_at
 from engine.drivers.base import Command
+from engine.protocol.launch import AT_WORK
 
 ORPHAN_SECONDS = 30.0
 """How long an engine waits for another agent when its own has gone."""
@@ -48,6 +49,8 @@ class Child:
         self.started_at = 0.0
         self.note = b""
         self.pulses = 0
+        self.at_work = False
+        """As its pulse says."""
         self.code: int | None = None
         self.came = asyncio.Event()
         """Set once the pid is known, or it has ended without one."""
@@ -190,6 +193,7 @@ class Child:
                     self._print(line, kind == b"O")
             case b"P":
                 self.pulses += 1
+                self.at_work |= payload == AT_WORK
             case b"X":
                 self._say(b"Q", b"")
                 self._end(int(payload))

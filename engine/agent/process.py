@@ -46,6 +46,7 @@ class EngineProcess:
         self._exit_code: int | None = None
         self._reason = Said()
         self._ended_because = Said()
+        self._own_fault = False
 
     @classmethod
     def adopt(cls, note: Note, child: Child, home: Home) -> "EngineProcess":
@@ -105,7 +106,8 @@ class EngineProcess:
             except DriverError as error:
                 self._note_end(None, _not_started(error.said))
                 break
-            verdict = judge_end(self._failures, code, time.time() - self.started_at)
+            lived = time.time() - self.started_at
+            verdict = judge_end(self._failures, code, lived, at_work=self._was_at_work)
             self._failures = verdict.failures
             if verdict.delay is None or self._stop_asked.is_set():
                 break
@@ -130,11 +132,11 @@ class EngineProcess:
             self.log.append(f"(still running after {self.driver.stop_seconds:g} s: killed)")
             self.kill()
 
-    def end_because(self, reason: Said) -> None:
+    def end_because(self, reason: Said, *, own_fault: bool = False) -> None:
         """Kill it, to be started again; `reason` is told in place of the signal."""
         if self.child is None or self.child.ended.is_set() or self._ended_because:
             return
-        self._ended_because = reason
+        self._ended_because, self._own_fault = reason, own_fault
         self.log.append(f"({reason})")
         self.kill()
 
@@ -170,6 +172,13 @@ class EngineProcess:
         spare.close()
 
     @property
+    def _was_at_work(self) -> bool:
+        """Whether the one that has just ended did what it is for, and no harm."""
+        if self.child is None or self._own_fault:
+            return False
+        return self.child.at_work or (self.spec.role == "head" and self.status == "running")
+
+    @property
     def _stop(self) -> tuple[signal.Signals, float]:
         return self.driver.stop_signal, self.driver.stop_seconds
 
@@ -180,7 +189,7 @@ class EngineProcess:
         except OSError as error:
             self._note_end(None, _not_started(system_words(error)))
             return None
-        self.child, self._adopted = child, None
+        self.child, self._adopted, self._own_fault = child, None, False
         child.listen(self._keep)
         await child.came.wait()
         if self.spec.role == "rank":

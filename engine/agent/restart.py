@@ -1,5 +1,7 @@
 """Whether a process that ended unasked is started again, and when. Pure."""
 
+import signal
+
 import msgspec
 
 from engine.protocol.launch import EPOCH_OVER, GIVEN_UP
@@ -7,6 +9,8 @@ from engine.protocol.launch import EPOCH_OVER, GIVEN_UP
 FAILURES_UNTIL_EXITED = 6
 STEADY_SECONDS = 60.0
 """Living this long makes up for every failure before."""
+FROM_OUTSIDE = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
+"""Exit codes of processes that somebody ended; other signals are brought on by one's own fault."""
 LEAST_SECONDS = 0.5
 """From one start to the next, whatever the reason: no process can be started in a frenzy."""
 
@@ -18,12 +22,14 @@ class Verdict(msgspec.Struct, frozen=True):
     """Seconds until it is started again; None when it stays as it ended."""
 
 
-def judge_end(failures: int, code: int | None, lived: float) -> Verdict:
+def judge_end(failures: int, code: int | None, lived: float, *, at_work: bool = False) -> Verdict:
     """After an end with `code` (None: it could not be started) `lived` seconds after the start.
+    `at_work`: it had started well.
 
     An epoch that is over is nobody's failure. The delays after failures in a row: 0, 1, 2, 4, 8 s.
+    One that worked until somebody killed it is in no such row.
     """
-    if lived >= STEADY_SECONDS:
+    if lived >= STEADY_SECONDS or (at_work and code in FROM_OUTSIDE):
         failures = 0
     if code == EPOCH_OVER:
         return Verdict(failures, max(0.0, LEAST_SECONDS - lived))

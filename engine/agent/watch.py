@@ -70,5 +70,5 @@ class Watch:
         if chosen := choose(weighed, available, floor):
             key, reason = chosen
             log.warning("%s: %s", key, reason)
-            living[key].end_because(reason)
+            living[key].end_because(reason, own_fault=True)
             self._guard_in = PAUSE_TICKS

@@ -188,8 +188,11 @@ class RankGroup:
     async def _change(self, seconds: float) -> None:
         """Wait for any message or connection, or until the time is over."""
         self._changed.clear()
+        # Not `wait_for`: before Python 3.12 that lost a cancellation which met a change, and an
+        # epoch that was over went on waiting for its ranks.
         try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
         except TimeoutError:
             return
 
@@ -217,7 +220,8 @@ class RankGroup:
         self._changed.set()
 
     def _lose(self, peer: RankPeer) -> None:
-        if self._begun:
+        # One that came again before the beginning has left its first connection itself.
+        if self._begun and self.peers[peer.rank] is peer:
             self._note(self._gone, peer, lost(peer))
 
     def _note(self, faults: dict[int, EngineError], peer: RankPeer, error: EngineError) -> None:

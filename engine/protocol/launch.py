@@ -17,6 +17,8 @@ EPOCH_OVER = 75
 GIVEN_UP = 76
 """Exit code of a head that gave its launch up, and of any process that another start cannot cure: a
 setting that cannot work, a damaged checkpoint. It is not started again."""
+AT_WORK = b"!"
+"""A rank's pulse once it is ready: its end from then on is no failure to start."""
 
 
 class Address(msgspec.Struct, frozen=True):

@@ -8,9 +8,12 @@ import sys
 import threading
 from typing import NoReturn
 
+from engine.protocol.launch import AT_WORK
+
 PULSE_VARIABLE = "TANDEM_PULSE_FD"
 _PULSE_SECONDS = 0.5
 _PR_SET_PDEATHSIG = 1
+_at_work = threading.Event()
 
 
 def say(sentence: str) -> None:
@@ -43,6 +46,11 @@ def pulse() -> None:
         threading.Thread(target=_beat, args=(int(descriptor),), name="pulse", daemon=True).start()
 
 
+def at_work() -> None:
+    """Have the pulse say from now on that this process has started and does its work."""
+    _at_work.set()
+
+
 def watch_stdin() -> None:
     """Leave when standard input closes: whoever holds its other end is gone."""
     threading.Thread(target=_until_stdin_closes, name="lifeline", daemon=True).start()
@@ -59,7 +67,7 @@ def _beat(descriptor: int) -> None:
     pause = threading.Event()
     with contextlib.suppress(OSError):  # nobody listens any more
         while not pause.wait(_PULSE_SECONDS):
-            os.write(descriptor, b".")
+            os.write(descriptor, AT_WORK if _at_work.is_set() else b".")
 
 
 def _until_stdin_closes() -> None:

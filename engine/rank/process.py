@@ -7,6 +7,7 @@ from typing import NoReturn
 import msgspec
 import torch
 from torch._C._distributed_c10d import Store
+from torch.distributed import DistError
 
 from engine.checkpoint import Checkpoint, open_checkpoint
 from engine.config import BLOCK_SIZE
@@ -36,7 +37,7 @@ from engine.protocol.steps import (
     StepDone,
 )
 from engine.rank.fitting import measure
-from engine.rank.lifeline import say
+from engine.rank.lifeline import at_work, say
 from engine.rank.session import Session, reach_head
 from engine.runner import Runner
 from engine.shards import RankShare, rank_share
@@ -47,6 +48,9 @@ MEETING_SECONDS = 180.0
 FITTING_SECONDS = 3600.0
 """Other ranks may still be loading; the head watches that they make progress."""
 PROGRESS_SECONDS = 0.1
+_OTHERS = (RankError, DeadlineError, ConnectionError, TimeoutError, DistError)
+"""What a rank fails with when somebody else has gone: a peer, the rendezvous, the head that hung up
+while it was told something."""
 
 
 def run_rank(spec: ProcessSpec) -> int:
@@ -68,7 +72,7 @@ def _exit_code(error: BaseException) -> int:
     know that this one was to blame."""
     if isinstance(error, (ConfigError, CheckpointError)):
         return GIVEN_UP
-    return EPOCH_OVER if isinstance(error, (RankError, DeadlineError)) else 1
+    return EPOCH_OVER if isinstance(error, _OTHERS) else 1
 
 
 def _sentence(error: BaseException) -> Said:
@@ -184,6 +188,7 @@ class _Rank:
         seconds = time.monotonic() - self.began
         say(f"Rank {self.rank} is ready after {seconds:.1f} s, with the {self.kernel} kernel.")
         self.session.phase = "idle"
+        at_work()
         self.session.send(
             Ready(
                 weight_bytes=decoder.weight_bytes,

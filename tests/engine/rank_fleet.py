@@ -1,5 +1,6 @@
 """A minimal head for tests: starts real rank processes and drives them step by step."""
 
+import os
 import secrets
 import selectors
 import socket
@@ -37,6 +38,7 @@ from engine.protocol.steps import (
     decode_from_rank,
     encode,
 )
+from engine.rank.lifeline import PULSE_VARIABLE
 from tests.engine.step_maker import StepMaker
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
@@ -82,6 +84,9 @@ class RankLink:
 
 class RankFleet(StepMaker):
     """All ranks of one replica, ready when entered and gone when left."""
+
+    pulse = -1
+    """The descriptor that they send their pulses to, if any."""
 
     def __init__(self, model_path: Path, config: EngineConfig, log_dir: Path) -> None:
         super().__init__(config)
@@ -139,6 +144,8 @@ class RankFleet(StepMaker):
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                pass_fds=() if self.pulse < 0 else (self.pulse,),
+                env=os.environ | {PULSE_VARIABLE: str(self.pulse)},
             )
         self.processes.append(process)
         assert process.stdin is not None

@@ -10,12 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.agent.heads import Heads
+from engine.agent.process import EngineProcess
 from engine.agent.restart import FAILURES_UNTIL_EXITED, STEADY_SECONDS, judge_end
+from engine.errors import said
 from engine.protocol.launch import EPOCH_OVER, GIVEN_UP
 from engine.protocol.stats import EngineStats
 from tests.engine.agent_bench import Bench, agent_bench
 from tests.engine.agents import SERVE, spec_of, until
 
+AT_WORK = (
+    "import os, sys; os.write(int(os.environ['TANDEM_PULSE_FD']), b'.!'); sys.stdin.readline(); "
+    "sys.stdin.read()"
+)
 codes = st.none() | st.integers(-15, 255).filter(lambda code: code not in (EPOCH_OVER, GIVEN_UP))
 
 
@@ -64,6 +70,20 @@ def test_what_another_start_cannot_cure_is_not_started_again(failures: int, live
     assert judge_end(failures, GIVEN_UP, lived).delay is None
 
 
+@given(st.integers(0, 5), st.sampled_from([-9, -15]), st.floats(0.5, 1e6))
+def test_one_that_worked_until_it_was_killed_is_back_at_once(
+    failures: int, code: int, lived: float
+) -> None:
+    verdict = judge_end(failures, code, lived, at_work=True)
+    assert (verdict.failures, verdict.delay) == (1, 0.0)
+
+
+@pytest.mark.parametrize("code", [0, 1, -signal.SIGSEGV, -signal.SIGABRT])
+def test_one_that_ends_itself_is_in_a_crash_loop_however_well_it_started(code: int) -> None:
+    assert judge_end(3, code, 2.0, at_work=True) == judge_end(3, code, 2.0)
+    assert judge_end(3, code, 2.0).delay == 4.0
+
+
 async def test_a_killed_process_is_back_with_the_same_spec(bench: Bench) -> None:
     script = "import sys; print(len(sys.stdin.readline()) > 9, flush=True); sys.stdin.read()"
     first = await bench.started(spec_of(script), "True")
@@ -73,6 +93,38 @@ async def test_a_killed_process_is_back_with_the_same_spec(bench: Bench) -> None
     assert (state.status, state.restarts, state.exit_code) == ("running", 1, -9)
     assert str(state.reason) == "It was killed by signal 9 (SIGKILL)."
     await until(lambda: bench.log().count("True") == 2, "the spec, once more")
+
+
+async def test_however_often_a_rank_at_work_is_killed_it_is_back_at_once(bench: Bench) -> None:
+    bench.ask(spec_of(AT_WORK))
+    for round_ in range(FAILURES_UNTIL_EXITED + 1):
+        process = await _at_work(bench, round_)
+        os.kill(process.pid or 0, signal.SIGKILL)
+    await _at_work(bench, FAILURES_UNTIL_EXITED + 1)
+    assert not any("in 1 s" in line for line in bench.log())
+
+
+async def test_a_rank_that_eats_up_the_memory_has_failed_however_well_it_started(
+    bench: Bench,
+) -> None:
+    bench.ask(spec_of(AT_WORK))
+    for round_ in range(2):
+        process = await _at_work(bench, round_)
+        process.end_because(said("It took too much."), own_fault=True)
+    await until(lambda: "Starting it again in 1 s" in "".join(bench.log()), "a pause")
+
+
+async def _at_work(bench: Bench, restarts: int) -> EngineProcess:
+    processes = bench.supervisor.processes
+    await until(lambda: bool(processes), "a start")
+    process = next(iter(processes.values()))
+
+    def works() -> bool:
+        child = process.child
+        return process.restarts == restarts and child is not None and child.at_work
+
+    await until(works, "work")
+    return process
 
 
 @pytest.mark.parametrize("code", [0, 1, EPOCH_OVER])

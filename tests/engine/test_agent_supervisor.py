@@ -28,6 +28,19 @@ async def test_a_process_gets_its_spec_on_standard_input(bench: Bench) -> None:
     assert str(state.reason) == "It exited with code 76: test"
 
 
+async def test_a_process_inherits_nothing_of_its_keeper(bench: Bench) -> None:
+    """Else whatever it leaves behind would keep the keeper's line to the agent open."""
+    script = (
+        "import os\nfor name in os.listdir('/proc/self/fd'):\n"
+        " if os.path.exists(path := f'/proc/self/fd/{name}'): print(os.readlink(path))\n"
+        f"os._exit({GIVEN_UP})"
+    )
+    bench.ask(spec_of(script))
+    told = (await bench.exited()).log_tail
+    assert len(told) >= 4
+    assert not any(line.startswith("socket:") for line in told)
+
+
 async def test_a_killed_process_is_reported_with_its_signal(bench: Bench) -> None:
     pid = await bench.started(spec_of(SERVE))
     assert bench.state().status == "running"

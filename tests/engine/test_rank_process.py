@@ -8,13 +8,17 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
+from torch.distributed import DistNetworkError
 
 from engine.config import EngineConfig, ParallelPlan
-from engine.protocol.launch import EPOCH_OVER, GIVEN_UP
+from engine.protocol.launch import EPOCH_OVER, GIVEN_UP, ProcessSpec
 from engine.protocol.steps import StepDone
+from engine.rank.process import run_rank
+from tests.engine.head_world import make_spec
 from tests.engine.rank_fleet import RankFailed, RankFleet, RankLink
 from tests.engine.tiny_model import write_tiny_model
 
@@ -168,3 +172,36 @@ def test_a_rank_that_was_not_let_in_yet_tries_again(model: Path, tmp_path: Path)
 
     with Shy(model, ONE, tmp_path) as fleet:
         assert fleet.generate([PROMPT], 2)
+
+
+def test_the_pulse_says_when_a_rank_is_at_work(model: Path, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    fleet = RankFleet(model, ONE, tmp_path)
+    fleet.pulse = writer
+    with os.fdopen(reader, "rb", buffering=0) as pulse, fleet:
+        os.close(writer)
+        while (beat := pulse.read(1)) == b".":
+            continue
+        assert beat == b"!"
+        assert fleet.ready
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BrokenPipeError(32, "Broken pipe"), EPOCH_OVER),
+        (ConnectionResetError(104, "Connection reset by peer"), EPOCH_OVER),
+        (TimeoutError(110, "Connection timed out"), EPOCH_OVER),
+        (DistNetworkError("failed to recv, got 0 bytes"), EPOCH_OVER),
+        (OSError(28, "No space left on device"), 1),
+        (RuntimeError("not enough memory"), 1),
+    ],
+)
+def test_a_rank_whose_head_or_peer_has_gone_is_not_to_blame(
+    error: Exception, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_spec: ProcessSpec) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr("engine.rank.process.reach_head", gone)
+    assert run_rank(make_spec()) == code

@@ -19,6 +19,8 @@ def main() -> None:
     from engine.agent.keeper.keeper import Keeper
 
     agent = socket.socket(fileno=int(sys.argv[1]))
+    # Were it passed on, whatever an engine left behind would hide the keeper's end from the agent.
+    agent.set_inheritable(False)
 
     def tell_why(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
         with contextlib.suppress(OSError):

@@ -30,7 +30,8 @@ class Keeper:
         self._engine: Engine | None = None
         self._output = Output()
         self._note = b""
-        self._pulsed = False
+        self._pulse = b""
+        """The last one, until it is told."""
         self._told_end = False
         self._drained_at = 0.0
         self._orphaned_at: float | None = None
@@ -123,7 +124,7 @@ class Keeper:
 
     def _read_pulse(self) -> None:
         if self._engine:
-            self._pulsed |= bool(self._engine.read(self._engine.pulse))
+            self._pulse = self._engine.read(self._engine.pulse)[-1:] or self._pulse
 
     def _reap(self) -> None:
         if self._engine:
@@ -192,9 +193,9 @@ class Keeper:
                 return
 
     def _next(self, agent: Line) -> bool:
-        if self._pulsed:
-            self._pulsed = False
-            agent.queue(b"P")
+        if self._pulse:
+            agent.queue(b"P", self._pulse)
+            self._pulse = b""
         elif self._output.fresh:
             agent.queue(b"O", self._output.take())
         elif self._drained and self._engine and not self._told_end:
