@@ -62,6 +62,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         self.told: int | None = None
         self.closed_because = Sentence(_("its connection was closed."))
         self._heard = time.monotonic()
+        self._taking = False
         self._written = 0.0
         self._untaken: Observed | None = None
         await self.accept()
@@ -113,13 +114,16 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
             log.warning("Node %s sent something unreadable: %s", self.node, error)
             await self._refuse(f"The message cannot be read: {error}.", UNREADABLE)
             return
-        self._heard = time.monotonic()
-        if isinstance(message, AgentHello):
-            await self._hello(message)
-        elif not self.joined:
-            await self._refuse("The first message must be a hello.", UNREADABLE)
-        else:
-            await self._take(message)
+        self._taking = True
+        try:
+            if isinstance(message, AgentHello):
+                await self._hello(message)
+            elif not self.joined:
+                await self._refuse("The first message must be a hello.", UNREADABLE)
+            else:
+                await self._take(message)
+        finally:
+            self._taking, self._heard = False, time.monotonic()
 
     async def _hello(self, message: AgentHello) -> None:
         assert self.node is not None
@@ -204,14 +208,26 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
     async def _watch(self) -> None:
         """Ends a silent connection, and makes up for nudges that were lost with the broker."""
         await asyncio.sleep(FIRST_REPORT_SECONDS)
-        while (quiet := time.monotonic() - self._heard) < SILENT_SECONDS:
+        while (quiet := self._quiet) < SILENT_SECONDS:
             if self.joined:
                 await self._catch_up()
-            await asyncio.sleep(min(LOOK_SECONDS, SILENT_SECONDS - quiet))
+            await self._nap(min(LOOK_SECONDS, SILENT_SECONDS - quiet))
         self.closed_because = Sentence(
             _("nothing was heard from its agent for %(seconds)s s."), seconds=int(SILENT_SECONDS)
         )
         await self.close(SILENT)
+
+    @property
+    def _quiet(self) -> float:
+        """Seconds without a word; while one is being taken in, the next ones wait unheard."""
+        return 0.0 if self._taking else time.monotonic() - self._heard
+
+    async def _nap(self, seconds: float) -> None:
+        """What this process oversleeps, for want of a processor, is no silence of the agent."""
+        due = time.monotonic() + seconds
+        await asyncio.sleep(seconds)
+        now = time.monotonic()
+        self._heard = min(now, self._heard + max(0.0, now - due))
 
     async def _catch_up(self) -> None:
         assert self.node is not None

@@ -1,5 +1,7 @@
 """Who may speak as a node, and what becomes of what it says."""
 
+import asyncio
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -116,6 +118,28 @@ async def test_a_silent_agent_is_disconnected(
     assert isinstance(await agent.dial(), AgentWelcome)
     assert await closed_with(agent) == consumer.SILENT
     assert "nothing was heard" in str((await node("box")).reason)
+
+
+async def test_an_agent_is_not_silent_while_the_panel_is_busy(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither while its last message is taken in nor while this process gets no processor."""
+    monkeypatch.setattr(consumer, "SILENT_SECONDS", 0.4)
+    monkeypatch.setattr(consumer, "FIRST_REPORT_SECONDS", 0.1)
+    monkeypatch.setattr(consumer, "keep_lines", lambda node, message: time.sleep(1.0))
+    async with FakeAgent(await new_node(), "10.0.0.9") as agent:
+        assert agent.heart is not None
+        agent.heart.cancel()
+        await agent.log("launch:rank0", "a line that is slow to be stored")
+        await asyncio.sleep(0.8)
+        assert (await node("box")).status == "online"
+        await agent.beat()
+        await asyncio.sleep(0.3)
+        time.sleep(0.8)  # nobody here is served meanwhile
+        await agent.beat()
+        await asyncio.sleep(0.2)
+        assert (await node("box")).status == "online"
+        assert await closed_with(agent) == consumer.SILENT
 
 
 async def test_a_node_whose_panel_died_is_offline_after_ten_seconds(worker: Worker) -> None:
