@@ -2,13 +2,14 @@
 
 import asyncio
 import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.gateway.directory import current_targets, outstanding
 from dashboard.gateway.journal import Journal
 from dashboard.gateway.routes import NotReady, Target
-from dashboard.gateway.upstream import Answer, Broken, ask, broken, drop
+from dashboard.gateway.upstream import DROP_AGAIN, Answer, Broken, ask, broken, drop, nobody
 
 WAIT_SECONDS = 120.0
 """How long an answer waits for a head that goes on with it."""
@@ -41,6 +42,7 @@ class Hold:
         self.journal = Journal(request.path, request.body)
         self.target: Target | None = None
         self.answer: Answer | None = None
+        self._reader = uuid.uuid4().hex
         self._before: Target | None = None
         """Who had it before and may still be at it."""
 
@@ -64,8 +66,8 @@ class Hold:
                 self.answer = answer
                 self._drop_before(target)
                 return answer
-            if refusal is not None and time.monotonic() >= deadline:
-                raise refusal
+            if time.monotonic() >= deadline:
+                raise refusal or nobody(self.request.route)
             await asyncio.sleep(PAUSE_SECONDS)
             targets = await self._on_their_way(deadline)
 
@@ -73,7 +75,15 @@ class Hold:
         """Take up what its head still has. `orphan`: unless somebody reads it."""
         path = f"/streams/{self.request.id}" + ("?orphan=1" if orphan else "")
         stream = self.request.id
-        answer = await ask(target, path, None, stream=True, request_id=stream, method="GET")
+        answer = await ask(
+            target,
+            path,
+            None,
+            stream=True,
+            request_id=stream,
+            reader=self._reader,
+            method="GET",
+        )
         if answer.is_stream:
             self.answer = answer
             self._take(target)
@@ -121,7 +131,7 @@ class Hold:
         except TimeoutError as error:
             raise broken(target, "it does not take an answer over") from error
         except asyncio.CancelledError:
-            self._drop(target)
+            self._drop(target, DROP_AGAIN)
             raise
         finally:
             if not taken:
@@ -133,7 +143,14 @@ class Hold:
             path, body = "/resume", journal.resumption()
         else:
             path, body = journal.path, journal.body
-        return await ask(target, path, body, stream=request.stream, request_id=request.id)
+        return await ask(
+            target,
+            path,
+            body,
+            stream=request.stream,
+            request_id=request.id,
+            reader=self._reader,
+        )
 
     async def _check(self, target: Target, answer: Answer, *, first: bool) -> None:
         """A head on its way up takes nothing yet; one that has much to do says so to the caller."""
@@ -164,7 +181,7 @@ class Hold:
         if before is not None and (target is None or before.launch != target.launch):
             self._drop(before)
 
-    def _drop(self, target: Target) -> None:
-        task = asyncio.ensure_future(drop(target, self.request.id))
+    def _drop(self, target: Target, again: Sequence[float] = ()) -> None:
+        task = asyncio.ensure_future(drop(target, self.request.id, self._reader, again))
         _dropping.add(task)
         task.add_done_callback(_dropping.discard)

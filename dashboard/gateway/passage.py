@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
+from typing import Any
 
 import msgspec
 from django.utils.translation import gettext as _
@@ -19,6 +20,8 @@ FRUITLESS = 5
 """Heads in a row that break off without one more token; then the request may be the reason."""
 DONE = b"[DONE]"
 PAUSED = b": paused"
+BEAT_SECONDS = 3.0
+"""Between two signs of life to a caller whose answer waits for a head."""
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +80,9 @@ class Passage:
                     return
                 self._judge(failure)
                 yield Comment(PAUSED)
-                await self._resume(failure)
+                async with aclosing(_beats(self._resume(failure))) as beats:
+                    async for beat in beats:
+                        yield beat
                 yield Comment(self._resumed())
         finally:
             self._close()
@@ -200,6 +205,18 @@ class Passage:
         error = broken(self._hold.target, cause)
         error.elsewhere = elsewhere
         return error
+
+
+async def _beats(work: Coroutine[Any, Any, None]) -> AsyncGenerator[Comment, None]:
+    """`: waiting` every few seconds until it is done: callers and proxies give up on silence."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait({task}, timeout=BEAT_SECONDS))[0]:
+            yield Comment(b": waiting")
+        task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def _status(event: Event) -> int:

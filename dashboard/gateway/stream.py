@@ -28,7 +28,7 @@ class Relay:
                     if isinstance(block, Comment) or not self._seen.has(block):
                         yield block.encode()
         except ApiError as error:
-            yield b"data: " + error.encode() + b"\n\n"
+            yield b"data: " + error.encode() + b"\n\ndata: [DONE]\n\n"
 
 
 class Seen:

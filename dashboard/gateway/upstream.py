@@ -1,7 +1,7 @@
 """The way to a replica's head and back: one HTTP request, closed as soon as nobody listens."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from weakref import WeakKeyDictionary
 
@@ -17,7 +17,11 @@ STALL_SECONDS = 300.0
 SILENCE_SECONDS = 8.0
 """Longest silence of a head that keeps a journal: it says every few seconds that it is there."""
 JOURNAL_HEADER = "X-Tandem-Journal"
+READER_HEADER = "X-Tandem-Reader"
+"""Who reads: a stream that another reader has taken up is not dropped by the one before."""
 DROP_SECONDS = 5.0
+DROP_AGAIN = (0.5, 2.0, 5.0)
+"""Pauses before a head is told once more of a request that it may still be reading."""
 ANSWER_SECONDS = 1800.0
 """Longest wait for a whole answer that is not streamed."""
 
@@ -97,6 +101,7 @@ async def ask(
     *,
     stream: bool,
     request_id: str,
+    reader: str = "",
     method: str = "POST",
 ) -> Answer:
     """Send one request to the head; 502 when it cannot be reached or does not begin to answer."""
@@ -110,6 +115,7 @@ async def ask(
         "Content-Type": "application/json",
         "X-Request-Id": request_id,
         JOURNAL_HEADER: "1",
+        READER_HEADER: reader,
     }
     try:
         response = await session().request(
@@ -124,15 +130,29 @@ async def ask(
     return Answer(target, response)
 
 
-async def drop(target: Target, request_id: str) -> None:
+async def drop(
+    target: Target, request_id: str, reader: str = "", again: Sequence[float] = ()
+) -> None:
     """Have a head abort a request at once. One that cannot be reached has lost it anyway, or aborts
-    it soon by itself."""
+    it soon by itself.
+
+    `again`: pauses before it is told once more, where it does not know the request yet.
+    """
+    for pause in (0.0, *again):
+        await asyncio.sleep(pause)
+        if await _drop(target, request_id, reader) != 404:
+            return
+
+
+async def _drop(target: Target, request_id: str, reader: str) -> int:
+    """The status that it answered; 0 for none."""
     timeout = aiohttp.ClientTimeout(total=DROP_SECONDS)
-    headers = {"Authorization": f"Bearer {target.token}"}
+    headers = {"Authorization": f"Bearer {target.token}", READER_HEADER: reader}
     url = f"{target.base_url}/streams/{request_id}"
     with suppress(aiohttp.ClientError, TimeoutError):
-        async with session().delete(url, headers=headers, timeout=timeout):
-            pass
+        async with session().delete(url, headers=headers, timeout=timeout) as answer:
+            return answer.status
+    return 0
 
 
 class Broken(ApiError):
@@ -145,12 +165,14 @@ class Broken(ApiError):
 
 def broken(target: Target, cause: object) -> Broken:
     """What to tell a caller whose head went away; the cause is for the log."""
-    message = _("%(name)s stopped answering. It is being restarted if it died; ask again shortly.")
-    error = Broken(
-        message % {"name": target.route},
-        status=502,
-        code="upstream_failed",
-        retry_after=RETRY_SECONDS,
-    )
+    error = nobody(target.route)
     error.cause = f"{target.route} (launch {target.launch}): {cause!r}"
     return error
+
+
+def nobody(route: str) -> Broken:
+    """The same where no head is known at all."""
+    message = _("%(name)s stopped answering. It is being restarted if it died; ask again shortly.")
+    return Broken(
+        message % {"name": route}, status=502, code="upstream_failed", retry_after=RETRY_SECONDS
+    )

@@ -1,5 +1,6 @@
 """A database that is away for a moment fails no request."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -7,8 +8,9 @@ import pytest
 from channels.db import database_sync_to_async
 from django.db import OperationalError
 
-from dashboard.gateway import directory, keys, patience
+from dashboard.gateway import directory, hold, keys, patience
 from dashboard.gateway.routes import find_targets
+from dashboard.gateway.upstream import Broken
 from tests.dashboard.fake_head import FakeHead, running
 from tests.dashboard.gateway_cast import panel, stage
 
@@ -45,6 +47,17 @@ async def test_a_request_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
         async with panel(secret) as client:
             response = await client.post(CHAT, json=ASK)
             assert response.status == 200
+
+
+async def test_a_search_ends_although_nobody_is_known_and_no_database_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hold, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(directory, "find_targets", away(10_000, find_targets))
+    asked = hold.Request(route="smol", path=CHAT, body=b"{}", stream=True, id="req_1")
+    with pytest.raises(Broken):
+        async with asyncio.timeout(10):
+            await hold.Hold(asked).find([])
 
 
 async def test_one_that_stays_away_is_503(monkeypatch: pytest.MonkeyPatch) -> None:

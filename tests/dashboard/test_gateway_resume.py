@@ -11,8 +11,10 @@ import pytest
 from channels.db import database_sync_to_async
 
 from dashboard.choices import ReplicaRole
-from dashboard.gateway import ids
+from dashboard.gateway import hold, ids, passage
 from dashboard.models import ApiKey, Replica
+from engine.head.api.exchange import Exchange
+from engine.head.api.opening import Opener
 from tests.dashboard.gateway_cast import make_deployment, make_key, make_replica, make_user, panel
 from tests.dashboard.wire import Wire, wire_to
 from tests.engine.cut_streams import journaled
@@ -152,6 +154,58 @@ async def test_a_caller_comes_back_for_the_rest() -> None:
         whole = first.decode() + await answer.text()
         assert text_of(whole) == await expected(world)
         assert ids_of(whole) == [str(number) for number in range(1, 32)]
+
+
+async def test_a_connection_that_is_found_dead_late_ends_nothing_for_who_came_back() -> None:
+    async with staged() as (world, _wire, client):
+        dead = await begin(world, client)
+        async with client.get(f"/v1/streams/{dead.headers['X-Request-Id']}") as back:
+            first = await back.content.readuntil(b"\n\n")
+            dead.close()
+            await asyncio.sleep(0.3)
+            await world.ranks[0].allow(None)
+            stream = (first + await back.read()).decode()
+        assert text_of(stream) == await expected(world)
+        assert world.engine.scheduler.counters.aborted == 0
+
+
+async def test_a_caller_hears_something_while_nobody_can_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(passage, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(hold, "WAIT_SECONDS", 0.5)
+    async with staged() as (world, wire, client):
+        answer = await begin(world, client)
+        wire.cut(for_good=True)
+        stream = await answer.text()
+        assert stream.count(": waiting\n") > 3
+        error, done = stream.split("\n\n")[-3:-1]
+        assert json.loads(error.rpartition("data: ")[2])["error"]["code"] == "upstream_failed"
+        assert done == "data: [DONE]"
+
+
+async def test_who_hangs_up_while_a_head_still_reads_is_told_of_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The head knows a request only once it has read and tokenized all of it."""
+    held = asyncio.Event()
+    opened = Opener.open
+
+    async def slow(self: Opener, path: str, payload: bytes) -> Exchange:
+        await held.wait()
+        return await opened(self, path, payload)
+
+    monkeypatch.setattr(Opener, "open", slow)
+    async with staged() as (world, wire, client):
+        await world.ranks[0].allow(6)
+        asking = asyncio.create_task(client.post(CHAT, json=ASK))
+        await until(lambda: wire.connections == 1, "the question")
+        await asyncio.sleep(0.1)
+        asking.cancel()
+        await until(lambda: wire.connections == 2, "the first word of it")
+        await asyncio.sleep(0.1)
+        held.set()
+        await until(lambda: world.engine.scheduler.counters.aborted == 1, "the abort")
 
 
 def _sign(owner: int = 0) -> str:

@@ -119,8 +119,9 @@ async def test_a_head_that_dies_mid_stream_ends_it_with_an_error() -> None:
                 head.release.set()
                 events = payloads(await response.text())
     assert "Hel" in first.decode()
-    assert events[-1]["error"]["code"] == "upstream_failed"
-    assert "smol stopped answering" in events[-1]["error"]["message"]
+    assert events[-1] == "[DONE]"
+    assert events[-2]["error"]["code"] == "upstream_failed"
+    assert "smol stopped answering" in events[-2]["error"]["message"]
 
 
 async def test_a_stream_that_ends_without_done_ends_with_an_error() -> None:
@@ -130,7 +131,8 @@ async def test_a_stream_that_ends_without_done_ends_with_an_error() -> None:
             response = await client.post("/v1/chat/completions", json={**ASK, "stream": True})
             events = payloads(await response.text())
     assert events[0]["choices"][0]["delta"]["content"] == "Hel"
-    assert events[-1]["error"]["code"] == "upstream_failed"
+    assert events[-1] == "[DONE]"
+    assert events[-2]["error"]["code"] == "upstream_failed"
 
 
 async def test_a_head_that_dies_before_a_whole_answer_is_502() -> None:

@@ -52,6 +52,19 @@ async def test_whoever_says_so_ends_it_at_once() -> None:
             assert answer.status == 404
 
 
+async def test_a_reader_that_was_succeeded_ends_nothing() -> None:
+    async with head_world() as world:
+        await lose(world, "s")
+        names = [{"X-Tandem-Reader": name} for name in ("first", "second")]
+        async with world.http.get("/streams/s", headers=names[1]):
+            async with world.http.delete("/streams/s", headers=names[0]) as answer:
+                assert answer.status == 204
+            assert world.engine.scheduler.counters.aborted == 0
+            async with world.http.delete("/streams/s", headers=names[1]) as answer:
+                assert answer.status == 204
+        assert world.engine.scheduler.counters.aborted == 1
+
+
 async def test_a_stream_that_is_read_is_no_orphan() -> None:
     async with head_world() as world:
         await world.ranks[0].allow(6)

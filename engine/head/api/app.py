@@ -118,7 +118,7 @@ class Api:
         exchange = await self._opener.open(request.url.path, payload)
         if (stream := _stream_of(request)) is not None:
             self._streams.keep(stream, exchange)
-            return self._tell(stream, exchange)
+            return self._tell(request, stream, exchange)
         generation = exchange.generation
         if exchange.asked.stream:
             events = Telling(exchange, None).chunks()
@@ -140,7 +140,7 @@ class Api:
         if exchange is None or exchange.origin != resumed.origin or self._opener.over():
             exchange = await self._opener.reopen(resumed)
             self._streams.keep(stream, exchange)
-        return self._tell(stream, exchange, resumed.sent)
+        return self._tell(request, stream, exchange, resumed.sent)
 
     async def attach(self, request: Request) -> Response:
         """A stream again, whose reader is gone: all of it, or what comes behind `sent`."""
@@ -154,20 +154,27 @@ class Api:
             raise RequestError("sent takes counts with commas between them.") from error
         if "orphan" in request.query_params and self._streams.has_reader(stream):
             raise RequestError("Somebody reads this stream.", code="stream_in_use", status=409)
-        return self._tell(stream, exchange, sent, again=True)
+        return self._tell(request, stream, exchange, sent, again=True)
 
     async def drop(self, request: Request) -> Response:
-        if not self._streams.drop(request.path_params["stream"]):
+        if not self._streams.give_up(request.path_params["stream"], _reader_of(request)):
             raise unknown_stream()
         return Response(status_code=204)
 
     def _tell(
-        self, stream: str, exchange: Exchange, sent: Sequence[int] = (), *, again: bool = False
+        self,
+        request: Request,
+        stream: str,
+        exchange: Exchange,
+        sent: Sequence[int] = (),
+        *,
+        again: bool = False,
     ) -> Response:
         """`again`: to somebody who does not know what was asked."""
         telling = Telling(exchange, exchange.marks(again=again), sent)
         events = telling.chunks() if exchange.asked.stream else telling.whole()
-        return EventStream(events, self._streams.enter(stream), X_Tandem_Journal="1")
+        closed = self._streams.enter(stream, _reader_of(request))
+        return EventStream(events, closed, X_Tandem_Journal="1")
 
     def _card(self) -> Json:
         return {
@@ -195,6 +202,11 @@ def _stream_of(request: Request) -> str | None:
     if request.headers.get("X-Tandem-Journal") != "1":
         return None
     return request.headers.get("X-Request-Id") or None
+
+
+def _reader_of(request: Request) -> str:
+    """What a gateway calls itself for one caller."""
+    return request.headers.get("X-Tandem-Reader", "")
 
 
 async def read_body(request: Request, limit: int = MAX_BODY) -> bytes:

@@ -19,6 +19,8 @@ class _Held:
     exchange: Exchange
     readers: int = 0
     timer: asyncio.TimerHandle | None = None
+    latest: str = ""
+    """Who took it up last, as they call themselves."""
 
 
 class Streams:
@@ -39,14 +41,23 @@ class Streams:
         self.drop(stream)
         self._held[stream] = _Held(exchange)
 
-    def enter(self, stream: str) -> Callable[[], None]:
+    def enter(self, stream: str, reader: str = "") -> Callable[[], None]:
         """Somebody reads; call what is returned when they stop."""
         held = self._held[stream]
         held.readers += 1
+        held.latest = reader
         if held.timer is not None:
             held.timer.cancel()
             held.timer = None
         return lambda: self._leave(stream, held)
+
+    def give_up(self, stream: str, reader: str) -> bool:
+        """Its reader has gone for good: end it, unless another one has taken it up since. False
+        when there is no such stream."""
+        held = self._held.get(stream)
+        if held is not None and reader and reader != held.latest:
+            return True
+        return self.drop(stream)
 
     def drop(self, stream: str) -> bool:
         """End it at once; False when there is no such stream."""
