@@ -19,7 +19,7 @@ from dashboard.choices import (
 )
 from dashboard.lifecycle import fallbacks
 from dashboard.lifecycle.changes import move, say_why
-from dashboard.lifecycle.replicas import nodes_of
+from dashboard.lifecycle.replicas import nodes_of, retire
 from dashboard.lifecycle.standing import SlotState, standing
 from dashboard.models import Deployment, Node, Replica, Slot
 from dashboard.sentences import Sentence
@@ -39,6 +39,7 @@ def lay_out(deployment: Deployment) -> list[Slot]:
         wanted[ReplicaRole.FALLBACK, 0] = fallback.mode == FallbackMode.RESIDENT
     for slot in deployment.slots.all():
         if (slot.role, slot.index) not in wanted:
+            retire(slot)
             slot.delete()
     fresh: dict[str, object] = {
         "reason": Sentence(),

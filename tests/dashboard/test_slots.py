@@ -2,6 +2,7 @@
 
 import pytest
 
+from dashboard import lifecycle
 from dashboard.models import Deployment, Replica, Slot
 from tests.dashboard.fake_agent import FakeAgent
 from tests.dashboard.fleet_cast import Fleet, Worker, fleet, worker
@@ -69,3 +70,13 @@ async def test_a_stop_ends_all_of_them(worker: Worker) -> None:
         await cast.ended()
         await cast.until_status("stopped")
         assert {replica.status async for replica in Replica.objects.all()} == {"stopped"}
+
+
+async def test_a_replica_that_is_no_longer_asked_for_ends_with_a_restart(worker: Worker) -> None:
+    async with fleet(worker, tp=1, dp=2) as cast:
+        await both_started(cast)
+        second = await launch_of(1)
+        await Deployment.objects.aupdate(dp=1)
+        await cast.in_database(lambda: lifecycle.request_restart(Deployment.objects.get(), "me"))
+        assert (await Replica.objects.aget(pk=second.pk)).status == "stopping"
+        assert await Slot.objects.acount() == 1
