@@ -20,6 +20,11 @@ class Cell:
     row: Rank | None
 
     @property
+    def latent(self) -> bool:
+        """Whether every rank holds the one latent of all heads, and heads alone are split."""
+        return self.model.latent is not None
+
+    @property
     def kv_heads_total(self) -> int:
         return self.model.num_kv_heads
 
@@ -29,8 +34,8 @@ class Cell:
 
     @property
     def shares_kv_heads(self) -> bool:
-        """Whether another rank holds the same KV head, for other query heads."""
-        return self.share.heads.size < self.kv_heads * self.model.kv_group_size
+        """Whether another rank holds the same keys, for other query heads."""
+        return self.latent or self.share.heads.size < self.kv_heads * self.model.kv_group_size
 
     @property
     def experts_total(self) -> int:
@@ -56,7 +61,10 @@ class Cell:
 
     @property
     def held(self) -> list[bool]:
-        """One entry a KV head of the model: is it here?"""
+        """One entry a KV head of the model, or a query head where a latent serves all: is it
+        here?"""
+        if self.latent:
+            return [head in self.share.heads for head in range(self.heads_total)]
         return [head in self.share.kv_heads for head in range(self.kv_heads_total)]
 
     @property
