@@ -11,7 +11,7 @@ from tests.engine.boxes import why_not
 _left_out: list[str] = []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def two_hosts() -> Iterator[Fleet]:
     """A ready deployment across two network namespaces, without a fallback."""
     reason = why_not()
