@@ -172,7 +172,8 @@ class Child:
     def _lose_keeper(self) -> None:
         """The kernel is ending the process too; it is waited for, or its ports are not free."""
         self._loop.remove_reader(self._line)
-        self._door.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # Gone already, or the disk cannot be written to.
+            self._door.unlink()
         if self._pidfd is None:
             self._end(LOST)
         elif not self.ended.is_set():

@@ -79,6 +79,8 @@ def _offer() -> tuple[ctypes.CDLL | None, Offer]:
         return load_library(), Offer(host=host, library=library_key())
     except RankError as error:
         return None, Offer(host=host, problem=error.said)
+    except OSError as error:  # A full disk, say: links need none.
+        return None, Offer(host=host, problem=system_words(error))
 
 
 def _check(offers: list[Offer]) -> None:

@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
+import msgspec
 import pytest
 import torch
+from torch._C._distributed_c10d import HashStore
 
 from engine.errors import RankError
 from engine.parallel import open_store
 from engine.parallel.activity import ActivityLog
-from engine.parallel.sharing import share_memory
+from engine.parallel.links import GlooLinks
+from engine.parallel.sharing import Offer, Refusal, host_identity, share_memory
 from engine.parallel.shm import ShmGroup
 from tests.engine import group_process
 
@@ -113,3 +117,25 @@ def test_killed_members_leave_nothing_behind() -> None:
     assert mappings() == before
     assert set(os.listdir("/proc/self/fd")) <= files
     assert not [name for name in os.listdir("/dev/shm") if "tandem" in name]
+
+
+def test_a_silent_peer_is_told_over_gloo_too() -> None:
+    store, patience = HashStore(), timedelta(seconds=2)
+    with ThreadPoolExecutor(2) as pool:
+        made = [pool.submit(GlooLinks, store, rank, 2, "127.0.0.1", patience) for rank in range(2)]
+        links = [link.result(PATIENCE) for link in made]
+    with pytest.raises(RankError, match="connection to peer 1"):
+        links[0].exchange({}, {1: torch.empty(4)})
+    for link in links:
+        link.close()
+
+
+def test_where_the_library_cannot_be_kept_there_are_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("engine.parallel.sharing.load_library", full)
+    store = open_store("127.0.0.1", timedelta(seconds=PATIENCE))
+    store.set("offer1", msgspec.json.encode(Offer(host=host_identity())).decode())
+    with pytest.raises(Refusal, match="No space left on device"):
+        share_memory(store, 0, 2, "token", PATIENCE)
