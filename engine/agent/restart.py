@@ -29,6 +29,7 @@ def judge_end(failures: int, code: int | None, lived: float, *, at_work: bool = 
     An epoch that is over is nobody's failure. The delays after failures in a row: 0, 1, 2, 4, 8 s.
     One that worked until somebody killed it is in no such row.
     """
+    lived = max(0.0, lived)  # The host's clock may have been set back meanwhile.
     if lived >= STEADY_SECONDS or (at_work and code in FROM_OUTSIDE):
         failures = 0
     if code == EPOCH_OVER:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.agent.heads import Heads
 from engine.agent.process import EngineProcess
-from engine.agent.restart import FAILURES_UNTIL_EXITED, STEADY_SECONDS, judge_end
+from engine.agent.restart import FAILURES_UNTIL_EXITED, LEAST_SECONDS, STEADY_SECONDS, judge_end
 from engine.errors import said
 from engine.protocol.launch import EPOCH_OVER, GIVEN_UP
 from engine.protocol.stats import EngineStats
@@ -63,6 +63,11 @@ def test_an_epoch_that_is_over_costs_neither_time_nor_credit(failures: int, live
     verdict = judge_end(failures, EPOCH_OVER, lived)
     assert verdict.delay == 0.0
     assert verdict.failures == (failures if lived < STEADY_SECONDS else 0)
+
+
+@pytest.mark.parametrize("code", [1, EPOCH_OVER])
+def test_a_clock_that_is_set_back_costs_no_time(code: int) -> None:
+    assert judge_end(0, code, -3600.0).delay == LEAST_SECONDS
 
 
 @given(st.integers(0, 5), st.floats(0, 1e6))
