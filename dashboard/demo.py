@@ -10,7 +10,6 @@ from dashboard.errors import ImportRefused
 from dashboard.models import Model
 from dashboard.sentences import Sentence, sentence_of
 from engine.errors import EngineError
-from engine.tools.upcycle import upcycle
 
 NAME = "smollm2-moe-4x135m"
 EXPERTS, EXPERTS_PER_TOKEN = 4, 2
@@ -34,6 +33,9 @@ def add_experts_demo() -> Model:
 
 
 def _make(path: Path) -> None:
+    # Here alone: it needs numpy, which costs every start of the panel a tenth of its time.
+    from engine.tools.upcycle import upcycle
+
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         upcycle(catalogue.bundled_model_path(), path, EXPERTS, EXPERTS_PER_TOKEN)
