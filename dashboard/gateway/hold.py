@@ -12,7 +12,7 @@ from dashboard.gateway.routes import NotReady, Target
 from dashboard.gateway.upstream import DROP_AGAIN, Answer, Broken, ask, broken, drop, nobody
 
 WAIT_SECONDS = 120.0
-"""How long an answer waits for a head that goes on with it."""
+"""How long an answer waits for a head that begins it, or goes on with it."""
 PAUSE_SECONDS = 0.15
 """Between two looks for one."""
 BUSY = (b'"queue_full"', b'"memory_low"')
@@ -123,7 +123,7 @@ class Hold:
         self._take(target)
         taken = False
         try:
-            async with asyncio.timeout(None if first else HEADERS_SECONDS):
+            async with asyncio.timeout(WAIT_SECONDS if first else HEADERS_SECONDS):
                 answer = await self._post(target)
                 await self._check(target, answer, first=first)
             taken = True

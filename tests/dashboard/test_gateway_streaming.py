@@ -11,6 +11,7 @@ from channels.db import database_sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 
+from dashboard.gateway import hold
 from tests.dashboard.fake_head import FakeHead, running
 from tests.dashboard.gateway_cast import panel, stage
 
@@ -133,6 +134,18 @@ async def test_a_stream_that_ends_without_done_ends_with_an_error() -> None:
     assert events[0]["choices"][0]["delta"]["content"] == "Hel"
     assert events[-1] == "[DONE]"
     assert events[-2]["error"]["code"] == "upstream_failed"
+
+
+async def test_a_head_that_does_not_even_begin_to_answer_is_502(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when the link to it breaks just then: no connection ends."""
+    monkeypatch.setattr(hold, "WAIT_SECONDS", 0.3)
+    async with running(FakeHead(hold_at=0)) as head:
+        secret = await database_sync_to_async(stage)(head)
+        async with panel(secret) as client, asyncio.timeout(10):
+            response = await client.post("/v1/chat/completions", json=ASK)
+            assert response.status == 502
 
 
 async def test_a_head_that_dies_before_a_whole_answer_is_502() -> None:
