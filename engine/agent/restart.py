@@ -9,8 +9,9 @@ from engine.protocol.launch import EPOCH_OVER, GIVEN_UP
 FAILURES_UNTIL_EXITED = 6
 STEADY_SECONDS = 60.0
 """Living this long makes up for every failure before."""
-FROM_OUTSIDE = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
-"""Exit codes of processes that somebody ended; other signals are brought on by one's own fault."""
+FROM_OUTSIDE = frozenset({0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
+"""Exit codes of processes that somebody ended (0: asked to, and they did); other signals are
+brought on by one's own fault."""
 LEAST_SECONDS = 0.5
 """From one start to the next, whatever the reason: no process can be started in a frenzy."""
 
