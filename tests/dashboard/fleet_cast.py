@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pytest
 from channels.db import database_sync_to_async
-from django.db import connections
 from django.utils import timezone
 
 from dashboard import heads, lifecycle, outbox
@@ -182,8 +181,6 @@ async def fleet(worker: Worker, **settings: Any) -> AsyncIterator[Fleet]:
         a = await stack.enter_async_context(FakeAgent(tokens["node-a"], "10.0.0.1"))
         b = await stack.enter_async_context(FakeAgent(tokens["node-b"], "10.0.0.2"))
         yield Fleet(deployment, a, b, tokens, worker)
-    # `aget` and its like leave their thread's connection open, and then the database cannot go.
-    await database_sync_to_async(connections.close_all)()
 
 
 async def node(name: str) -> Node:

@@ -1,0 +1,15 @@
+from collections.abc import Iterator
+
+import pytest
+from asgiref.sync import SyncToAsync
+from django.db import connections
+
+SECONDS = 20.0
+
+
+@pytest.fixture(autouse=True)
+def _no_connection_is_left() -> Iterator[None]:
+    """`aget` and its like leave their thread's connection open; with one of the last test's the
+    database could not be dropped."""
+    yield
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result(SECONDS)
