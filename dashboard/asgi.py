@@ -12,6 +12,7 @@ from django.core.asgi import get_asgi_application
 django = get_asgi_application()
 
 # Models can be imported only now that the apps are loaded.
+from dashboard import leaving
 from dashboard.consumers.agent import AgentConsumer
 from dashboard.consumers.origin import SameOrigin
 from dashboard.gateway.limit import BodyLimit
@@ -30,9 +31,11 @@ async def websocket(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 
 async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """The server's own start and stop; only the stop has something to close."""
+    """The server's own start and stop."""
     while True:
         message = await receive()
+        if message["type"] == "lifespan.startup":
+            leaving.watch()
         if message["type"] == "lifespan.shutdown":
             await close_session()
         await send({"type": f"{message['type']}.complete"})

@@ -54,6 +54,8 @@ class Answering:
         """`passage`: of an answer that lost its writer; it is told again from its beginning."""
         self.turn = turn
         self.ended = False
+        self.left = False
+        """This process ends: stopped, the answer stays open, for a page to have it taken up."""
         self._passage = passage
         self._parameters = parameters
         self._send = send
@@ -91,6 +93,8 @@ class Answering:
         if self.ended:
             return
         self.ended = True
+        if self.left and status == MessageStatus.STOPPED:
+            return
         answer = self.turn.answer
         answer.status, answer.error, answer.metrics = status, error, self._metrics()
         await _keep_at_last(answer)

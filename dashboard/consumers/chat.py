@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from dashboard import conversations
+from dashboard import conversations, leaving
 from dashboard.choices import MessageStatus
 from dashboard.consumers.answer import Answering
 from dashboard.conversations import Turn
@@ -113,6 +113,8 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
 
     async def disconnect(self, code: int) -> None:
         self.gone = True
+        if self.answering is not None:
+            self.answering.left = leaving.asked()
         await self._stop()
 
     async def _begin(self, message: Send | Again) -> None:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard import leaving
 from dashboard.gateway.directory import current_targets, outstanding
 from dashboard.gateway.journal import Journal
 from dashboard.gateway.routes import NotReady, Target
@@ -101,7 +102,8 @@ class Hold:
         self._let_go()
 
     def hang_up(self) -> None:
-        """Close the connection, and have the head abort at once instead of keeping the answer."""
+        """Close the connection, and have the head abort at once instead of keeping the answer; it
+        is to keep it when the caller goes because this process does."""
         target, answer = self.target, self.answer
         self._let_go()
         if target is not None and (answer is None or answer.journaled):
@@ -182,6 +184,8 @@ class Hold:
             self._drop(before)
 
     def _drop(self, target: Target, again: Sequence[float] = ()) -> None:
+        if leaving.asked():
+            return
         task = asyncio.ensure_future(drop(target, self.request.id, self._reader, again))
         _dropping.add(task)
         task.add_done_callback(_dropping.discard)
