@@ -58,8 +58,11 @@ def lay_out(deployment: Deployment) -> list[Slot]:
 
 def laid_out(deployment: Deployment) -> None:
     """Deployments of before there were slots get theirs."""
-    if not deployment.slots.exists():
-        lay_out(deployment)
+    if deployment.slots.exists():
+        return
+    for slot in lay_out(deployment):
+        if deployment.status == DeploymentStatus.FAILED:
+            change(slot, given_up=True, reason=deployment.reason)
 
 
 def slot_of(deployment: Deployment, replica: Replica) -> Slot:

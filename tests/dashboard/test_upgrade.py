@@ -84,3 +84,13 @@ def test_a_deployment_that_ran_is_started_again(
     assert not Job.objects.filter(slot=None, status__in=["queued", "running", "failed"]).exists()
     assert Job.objects.get(slot__isnull=False).status == "running"
     assert Replica.objects.get(launch="old").status == "stopped"
+
+
+def test_one_that_had_failed_stays_so(worker: Worker, old: Any) -> None:
+    stage(old, "failed", "failed")
+    old.get_model("dashboard", "Job").objects.update(status="failed")
+    migrate("0006_jobs_of_before_slots")
+    lifecycle.reconcile()
+    worker.work()
+    assert Deployment.objects.get().status == "failed"
+    assert Job.objects.count() == 1
