@@ -28,7 +28,7 @@ class FallbackForm(_FallbackForm):
     """`check` it against its deployment once both are valid by themselves; `keep` saves it."""
 
     mode = forms.ChoiceField(
-        label=gettext_lazy("fallback"),
+        label=gettext_lazy("Fallback"),
         choices=[NONE, *FallbackMode.choices],
         required=False,
         help_text=gettext_lazy(
