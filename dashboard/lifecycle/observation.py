@@ -8,6 +8,7 @@ from dashboard import outbox
 from dashboard.choices import (
     LIVE_REPLICA_STATUSES,
     DeploymentStatus,
+    EventLevel,
     Fault,
     RankStatus,
     ReplicaStatus,
@@ -15,7 +16,15 @@ from dashboard.choices import (
 from dashboard.lifecycle import jobs, replicas
 from dashboard.lifecycle.changes import locked
 from dashboard.lifecycle.failures import Cause, explain_better, fail_replica
-from dashboard.lifecycle.reports import Fields, Report, read_head, read_rank, why_recovering
+from dashboard.lifecycle.record import record
+from dashboard.lifecycle.reports import (
+    Fields,
+    Report,
+    read_head,
+    read_rank,
+    restart_cause,
+    why_recovering,
+)
 from dashboard.lifecycle.slots import change, offline_nodes, settle, slot_of
 from dashboard.lifecycle.upturns import begin_recovering, end_recovering, launched
 from dashboard.models import Deployment, Node, PortLease, Rank, Replica
@@ -72,6 +81,7 @@ def _update_rows(report: Report, replica: Replica) -> list[Cause]:
         here = rank.node_id == report.node.pk
         if here and report.rank_process(rank) is None and _gone(report, replica, rank.pid):
             fields, cause = {"status": RankStatus.EXITED}, None
+        _tell_restart(replica, restart_cause(report, rank))
         progressed |= _write(rank, fields)
         causes += [cause] if cause else []
     if replica.head_node_id == report.node.pk:
@@ -83,6 +93,14 @@ def _update_rows(report: Report, replica: Replica) -> list[Cause]:
     if progressed:
         outbox.announce_progress(replica.deployment_id)
     return causes
+
+
+def _tell_restart(replica: Replica, why: Sentence | None) -> None:
+    """Why a rank is being started again, kept: the head only knows that it has gone."""
+    if why is not None:
+        sentence = Sentence("%(cause)s", cause=why)
+        owner = replica.deployment
+        record(sentence, level=EventLevel.WARNING, deployment=owner, replica=replica)
 
 
 def _gone(report: Report, replica: Replica, pid: int | None) -> bool:

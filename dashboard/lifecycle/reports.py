@@ -96,6 +96,18 @@ def read_rank(report: Report, replica: Replica, rank: Rank) -> tuple[Fields, Cau
     return fields, cause
 
 
+def restart_cause(report: Report, rank: Rank) -> Sentence | None:
+    """Why the rank's agent has put a new process in the place of the one that is known; None where
+    it has not, or where nothing was wrong with that one."""
+    state = report.rank_process(rank) if rank.node_id == report.node.pk else None
+    if state is None or rank.pid is None or state.pid == rank.pid:
+        return None
+    if not state.restarts or state.exit_code in (None, EPOCH_OVER):
+        return None
+    name = Sentence(_("Rank %(rank)s on %(node)s"), rank=rank.rank, node=report.node.name)
+    return exit_cause(name, state).sentence
+
+
 def read_head(report: Report, replica: Replica) -> tuple[Fields, Cause | None]:
     """The same for the head, on whose node `report` was made."""
     if replica.head_status == RankStatus.EXITED:

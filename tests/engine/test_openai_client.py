@@ -4,7 +4,8 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from tests.engine.head_world import MODEL, TOKEN, HeadWorld, head_world, until
+from engine.errors import said
+from tests.engine.head_world import MODEL, TOKEN, HeadWorld, head_world
 
 
 def client(world: HeadWorld, key: str = TOKEN) -> AsyncOpenAI:
@@ -57,13 +58,12 @@ async def test_errors_arrive_as_their_exceptions() -> None:
                 await stranger.models.list()
 
 
-async def test_an_engine_that_fails_midway_raises_in_the_stream() -> None:
+async def test_an_engine_that_gives_up_midway_raises_in_the_stream() -> None:
     async with head_world() as world, client(world) as api:
         await world.ranks[0].allow(3)
         stream = await api.completions.create(model=MODEL, prompt="x", max_tokens=50, stream=True)
         for _ in range(3):
             await anext(stream.__aiter__())
-        await until(lambda: world.ranks[0].received == 4, "the fourth step")
-        world.ranks[0].cut()
+        world.engine.finish(said("Rank 0 has gone for good."))
         with pytest.raises(openai.APIError, match="Rank 0 has gone"):
             await anext(stream.__aiter__())
