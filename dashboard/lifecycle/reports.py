@@ -102,7 +102,7 @@ def restart_cause(report: Report, rank: Rank) -> Sentence | None:
     state = report.rank_process(rank) if rank.node_id == report.node.pk else None
     if state is None or rank.pid is None or state.pid == rank.pid:
         return None
-    if not state.restarts or state.exit_code in (None, EPOCH_OVER):
+    if state.status == "exited" or state.exit_code in (None, EPOCH_OVER):
         return None
     name = Sentence(_("Rank %(rank)s on %(node)s"), rank=rank.rank, node=report.node.name)
     return exit_cause(name, state).sentence

@@ -183,7 +183,7 @@ def test_the_experts_demo_is_made_deployed_in_small_numbers_and_answers(page: Pa
     page.locator("#id_kv_dtype").select_option("int8")
     page.get_by_role("button", name="Create and deploy").click()
     expect(page.locator('#job [data-status="done"]').first).to_be_visible()
-    expect(page.locator('#status [data-status="ready"]').first).to_be_visible(timeout=3 * PATIENCE)
+    expect(page.locator('#status [data-status="ready"]').first).to_be_visible(timeout=6 * PATIENCE)
     page.goto("/chat/")
     page.locator("#route").select_option("experts")
     page.locator("#parameters-toggle").click()
