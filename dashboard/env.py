@@ -101,5 +101,5 @@ def database(name: str) -> dict[str, object]:
         "PASSWORD": unquote(url.password or ""),
         "HOST": query.pop("host", "") or url.hostname or "",
         "PORT": str(port or ""),
-        "OPTIONS": {**query, "pool": {"min_size": 1, "max_size": 8, "timeout": 2}},
+        "OPTIONS": {**query, "pool": {"min_size": 1, "max_size": 8, "timeout": 5}},
     }

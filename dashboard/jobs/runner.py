@@ -2,6 +2,7 @@
 
 import logging
 
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from dashboard.choices import JobKind, JobStatus, StepStatus
@@ -13,6 +14,9 @@ from dashboard.models import Job, JobStep
 from dashboard.sentences import Sentence
 
 log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 1.0
+"""Before another try after the database failed a job in the middle."""
 
 
 def run(job_id: int, ticket: int) -> None:
@@ -26,6 +30,11 @@ def run(job_id: int, ticket: int) -> None:
     except TandemError as error:
         log.warning("Job %s (%s %s) failed: %s", job.pk, job.kind, job.deployment, error)
         failures.fail_job(job, error.sentence)
+    except OperationalError:
+        # Else the claim would hold it until its worker counts as lost.
+        connection.close_if_unusable_or_obsolete()
+        jobs.look_again(job, PAUSE_SECONDS)
+        raise
 
 
 def _advance(job: Job) -> bool:

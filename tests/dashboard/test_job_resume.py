@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from dashboard import lifecycle
@@ -67,6 +68,23 @@ def test_a_job_that_kills_every_worker_is_given_up(worker: Worker) -> None:
     deployment = Deployment.objects.get()
     assert deployment.status == "failed"
     assert "worker" in str(deployment.reason)
+
+
+def test_a_job_that_the_database_failed_is_taken_up_again_at_once(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lifecycle.request_stop(make_deployment(status="ready"), "someone")
+
+    def fail(row: JobStep, seconds: float) -> None:
+        raise OperationalError("couldn't get a connection")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(jobs, "start_step", fail)
+        with pytest.raises(OperationalError):
+            worker.work()
+    assert [item.name for item in worker.queue] == ["tandem.run_job"]
+    worker.work()
+    assert Deployment.objects.get().status == "stopped"
 
 
 def test_a_stop_whose_message_was_lost_is_taken_up_again(worker: Worker) -> None:
