@@ -109,7 +109,7 @@ async def crash(cast: Fleet, times: int) -> None:
     for count in range(1, times + 1):
         await cast.launched()
         await kill_rank_1(cast)
-        await cast.until(lambda count=count: failed.count() == count)  # type: ignore[misc]
+        await cast.until(lambda count=count: failed.count() == count)  # type: ignore[misc]  # a default argument
 
 
 async def test_a_crash_loop_is_given_up_with_the_reason_and_the_remedy(worker: Worker) -> None:

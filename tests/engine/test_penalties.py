@@ -12,7 +12,7 @@ PROMPT = (4, 9, 9, 20)
 
 
 def after(answer: tuple[int, ...], **settings: float) -> Admit:
-    return Admit(Sampling(temperature=0.0, **settings), len(PROMPT), PROMPT + answer)  # type: ignore[arg-type]
+    return Admit(Sampling(temperature=0.0, **settings), len(PROMPT), PROMPT + answer)  # type: ignore[arg-type]  # numbers
 
 
 def test_repetition_divides_positive_and_multiplies_negative_logits() -> None:
