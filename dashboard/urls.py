@@ -12,6 +12,7 @@ urlpatterns = [
     path("", include("dashboard.views.urls")),
     path("", include("dashboard.gateway.urls")),
     path("", include("dashboard.views.chat")),
+    path("monitor/", include("dashboard.views.monitor.urls")),
     path("", include("dashboard.views.keys")),
     path("telemetry/seed", telemetry_seed, name="telemetry-seed"),
     path("metrics", metrics, name="metrics"),

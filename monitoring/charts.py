@@ -7,8 +7,8 @@ from typing import Any
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from monitoring import samples as m
-from monitoring.samples import Metric
+from monitoring import metrics as m
+from monitoring.metrics import Metric
 
 Text = str | Promise
 

@@ -14,8 +14,8 @@ from django.http import QueryDict
 from django.utils import translation
 
 from monitoring.charts import metrics
-from monitoring.frames import Field
 from monitoring.live import FLEET, launch_group, launch_of, node_group
+from monitoring.packing import Field
 from monitoring.scopes import Subject, subjects, topic_of
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class TelemetryConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Ch
     ) -> LiveFrame:
         """What the scope's charts draw: value or reason, and how each came about."""
         frame: LiveFrame = {"topic": topic, "at": at, "values": {}, "absent": {}, "how": {}}
-        for (metric, _unit, source, kind, _scope, reason), number in told:
+        for (metric, _unit, source, kind, _scope, reason, _label), number in told:
             if metric not in self._metrics or metric in frame["how"]:
                 continue
             frame["values"][metric] = number

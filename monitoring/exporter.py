@@ -70,7 +70,7 @@ def _latest(now: datetime) -> dict[str, Reading]:
 def _values(subject: Subject, reading: Reading) -> Iterator[_Value]:
     place = (subject.node_name, subject.deployment, subject.rank)
     for described, number in zip(reading.layout.fields, reading.numbers, strict=True):
-        metric, unit, source, kind, scope, reason = described
+        metric, unit, source, kind, scope, reason, _label = described
         yield _Value(metric, number, unit, (*place, scope, source, kind), reason)
 
 

@@ -3,19 +3,23 @@
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 import msgspec
 from django.utils.translation import gettext_noop
 
-from monitoring.samples import CLOCK_SKEW, Sample
+from monitoring.metrics import METRICS
+from monitoring.packing import Field, Layout, Numbers
 
-MAX_SAMPLES = 4096
+MOST_READINGS = 1024
+MOST_FIELDS = 1024
+MOST_LAYOUTS = 16_384
+"""Of one connection; an agent that needs more changes its mind every second."""
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
-MAX_AHEAD = timedelta(days=1)
-SIGNED_METRICS = frozenset({"temperature_celsius", CLOCK_SKEW.name})
+MAX_AHEAD = timedelta(minutes=5)
 
 NOT_FINITE = gettext_noop("The source gave a number that is not finite.")
 NEGATIVE = gettext_noop("The source gave a negative number, which this cannot be.")
@@ -23,29 +27,50 @@ NO_REASON = gettext_noop("The source gave no reason.")
 
 _METRIC = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _SUBJECT = re.compile(r"[a-z][a-z0-9]*(:[A-Za-z0-9_.-]+){0,3}")
-_MAX_SUBJECT = 80
+_MOST_SUBJECT = 80
 
-Field = tuple[str, str, str, str, str, str]
-"""metric, unit, source, kind, scope, reason"""
+
+@dataclass(frozen=True)
+class CheckedLayout:
+    """A layout whose names can be stored; a reading of it costs a look at its numbers."""
+
+    subject: str
+    fields: tuple[Field, ...]
+    places: tuple[int, ...]
+    """Where in the agent's numbers each field stands; what was malformed has no place."""
+    refused: tuple[str, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.blake2b(msgspec.msgpack.encode(self.fields), digest_size=16).hexdigest()
+
+    @cached_property
+    def signed(self) -> tuple[bool, ...]:
+        return tuple(name in METRICS and METRICS[name].signed for name, *_rest in self.fields)
+
+    @cached_property
+    def absent(self) -> tuple[bool, ...]:
+        return tuple(described[3] == "unavailable" for described in self.fields)
+
+    @cached_property
+    def whole(self) -> bool:
+        return self.places == tuple(range(len(self.places)))
 
 
 @dataclass(frozen=True)
 class SubjectReading:
-    """Everything a frame says about one subject; `numbers` stand in the order of `fields`."""
+    """Everything a frame says about one subject; `numbers` stand in the order of its fields."""
 
-    subject: str
-    fields: tuple[Field, ...]
-    numbers: tuple[float | None, ...]
+    layout: CheckedLayout
+    numbers: Numbers
 
     @property
-    def digest(self) -> str:
-        return hashlib.blake2b(msgspec.msgpack.encode(self.fields), digest_size=16).hexdigest()
+    def subject(self) -> str:
+        return self.layout.subject
 
-    def values(self) -> dict[str, float | None]:
-        return {name[0]: number for name, number in zip(self.fields, self.numbers, strict=True)}
-
-    def absent(self) -> dict[str, str]:
-        return {name[0]: name[5] for name in self.fields if name[3] == "unavailable"}
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.layout.fields
 
 
 @dataclass
@@ -60,29 +85,105 @@ class Frame:
     """Rows written: 0 for one that was there already, None while it is not written yet."""
 
 
-def check_frame(
-    node: int, seq: int, at: float, samples: Sequence[Sample], arrived: datetime
-) -> Frame:
-    """A storable frame, or one without readings that says in `refused` why it is not."""
-    moment = _moment(at, arrived)
-    if isinstance(moment, str):
-        return Frame(node, seq, arrived, [], [moment])
-    refused = []
-    if len(samples) > MAX_SAMPLES:
-        refused.append(f"{len(samples)} samples in one frame; the first {MAX_SAMPLES} were kept.")
-    skew = (arrived - moment).total_seconds()
-    by_subject: dict[str, list[Sample]] = {}
-    for sample in [*samples[:MAX_SAMPLES], _skew_sample(skew)]:
-        if fault := _name_fault(sample):
-            refused.append(fault)
+class Layouts:
+    """What one connection has told of its layouts."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, CheckedLayout] = {}
+
+    def learn(self, layouts: Iterable[Layout]) -> list[str]:
+        """Remember them; what was wrong with their names, one sentence each."""
+        refused: list[str] = []
+        for layout in layouts:
+            if len(self._known) >= MOST_LAYOUTS:
+                self._known.clear()
+            checked = check_layout(layout)
+            self._known[layout.number] = checked
+            refused += checked.refused
+        return refused
+
+    def frame(
+        self,
+        node: int,
+        seq: int,
+        at: float,
+        readings: Sequence[tuple[int, Numbers]],
+        arrived: datetime,
+    ) -> Frame:
+        """A storable frame, or one without readings that says in `refused` why it is not."""
+        moment = _moment(at, arrived)
+        if isinstance(moment, str):
+            return Frame(node, seq, arrived, [], [moment])
+        frame = Frame(node, seq, moment, [])
+        if len(readings) > MOST_READINGS:
+            frame.refused.append(
+                f"{len(readings)} subjects in one frame; the first {MOST_READINGS} were kept."
+            )
+        for number, numbers in readings[:MOST_READINGS]:
+            layout = self._known.get(number)
+            if layout is None or (layout.places and len(numbers) <= max(layout.places)):
+                frame.refused.append(f"Reading {number} does not fit what was told of it.")
+            elif layout.fields:
+                frame.readings.append(_reading(layout, numbers))
+        return frame
+
+
+def check_layout(layout: Layout) -> CheckedLayout:
+    """What of it can be stored: names in form, texts in bounds, no series twice."""
+    if len(layout.subject) > _MOST_SUBJECT or not _SUBJECT.fullmatch(layout.subject):
+        fault = f"{layout.subject[:80]!r} is no subject."
+        return CheckedLayout("", (), (), (fault,))
+    fields, places, refused = [], [], []
+    seen: set[tuple[str, str, str]] = set()
+    for place, told in enumerate(layout.fields[:MOST_FIELDS]):
+        metric, unit, source, kind, scope, reason, label = told
+        series = (metric, scope, label[:60])
+        if not _METRIC.fullmatch(metric):
+            refused.append(f"{metric[:80]!r} is no metric name.")
+        elif series in seen:
+            refused.append(f"{metric} of {layout.subject} is told twice.")
         else:
-            by_subject.setdefault(sample.subject, []).append(_honest(sample))
-    readings = [_reading(subject, group) for subject, group in by_subject.items()]
-    return Frame(node, seq, moment, readings, refused)
+            seen.add(series)
+            reason = (reason or NO_REASON)[:300] if kind == "unavailable" else ""
+            fields.append((metric, unit[:20], source[:80], kind, scope[:20], reason, label[:60]))
+            places.append(place)
+    return CheckedLayout(layout.subject, tuple(fields), tuple(places), tuple(refused))
+
+
+def _reading(layout: CheckedLayout, told: Numbers) -> SubjectReading:
+    numbers = told[: len(layout.places)] if layout.whole else tuple(told[i] for i in layout.places)
+    reasons = {
+        place: reason
+        for place, number in enumerate(numbers)
+        if (reason := _fault(number, layout.absent[place], layout.signed[place]))
+    }
+    return _without(layout, numbers, reasons) if reasons else SubjectReading(layout, numbers)
+
+
+def _fault(number: float | None, absent: bool, signed: bool) -> str:
+    """Why a number is none that a reader could use; empty when it is one, or honestly absent."""
+    if number is None:
+        return "" if absent else NO_REASON
+    if absent:
+        return NO_REASON
+    if not math.isfinite(number):
+        return NOT_FINITE
+    return NEGATIVE if number < 0 and not signed else ""
+
+
+def _without(layout: CheckedLayout, numbers: Numbers, reasons: dict[int, str]) -> SubjectReading:
+    fields = list(layout.fields)
+    for place, reason in reasons.items():
+        metric, unit, source, kind, scope, told, label = fields[place]
+        reason = told if kind == "unavailable" and told else reason
+        fields[place] = (metric, unit, source, "unavailable", scope, reason, label)
+    honest = CheckedLayout(layout.subject, tuple(fields), tuple(range(len(fields))))
+    kept = tuple(None if place in reasons else number for place, number in enumerate(numbers))
+    return SubjectReading(honest, kept)
 
 
 def _moment(at: float, arrived: datetime) -> datetime | str:
-    """The node's time, to the microsecond; a sentence when it cannot be one."""
+    """The reading's time, to the microsecond; a sentence when it cannot be one."""
     try:
         moment = datetime.fromtimestamp(at, UTC)
     except (ValueError, OverflowError, OSError):
@@ -90,42 +191,3 @@ def _moment(at: float, arrived: datetime) -> datetime | str:
     if not EARLIEST <= moment <= arrived + MAX_AHEAD:
         return f"The frame's time, {moment:%Y-%m-%d %H:%M:%S} UTC, is out of the question."
     return moment
-
-
-def _skew_sample(skew: float) -> Sample:
-    return Sample(
-        CLOCK_SKEW.name,
-        skew,
-        CLOCK_SKEW.unit,
-        source="panel: arrival",
-        kind="derived",
-        scope="host",
-    )
-
-
-def _name_fault(sample: Sample) -> str:
-    if not _METRIC.fullmatch(sample.metric):
-        return f"{sample.metric[:80]!r} is no metric name."
-    if len(sample.subject) > _MAX_SUBJECT or not _SUBJECT.fullmatch(sample.subject):
-        return f"{sample.subject[:80]!r} is no subject."
-    return ""
-
-
-def _honest(sample: Sample) -> Sample:
-    """The sample itself, or its absence when the value is none a reader could use."""
-    if sample.value is None or sample.kind == "unavailable":
-        reason = sample.reason or NO_REASON
-    elif not math.isfinite(sample.value):
-        reason = NOT_FINITE
-    elif sample.value < 0 and sample.metric not in SIGNED_METRICS:
-        reason = NEGATIVE
-    else:
-        return sample
-    return msgspec.structs.replace(sample, value=None, kind="unavailable", reason=reason[:300])
-
-
-def _reading(subject: str, samples: list[Sample]) -> SubjectReading:
-    fields = tuple(
-        (s.metric, s.unit[:20], s.source[:80], s.kind, s.scope, s.reason) for s in samples
-    )
-    return SubjectReading(subject, fields, tuple(s.value for s in samples))

@@ -17,7 +17,11 @@ class Subject:
     subject: str
     label: str
     node: int | None = None
-    """Set for what is a node's own; an engine's readings come through whichever node sends them."""
+    """Set for what is a node's own; an engine's readings come through whichever node sends them.
+
+    `group:node`, `group:gpu` and `group:engine` sum up a fleet too large for a line each: their
+    series are labelled `sum`, `mean`, `low`, `high` and `count`.
+    """
     node_name: str = ""
     deployment: str = ""
     rank: str = ""
@@ -28,15 +32,18 @@ class Subject:
 
     @property
     def role(self) -> str:
-        """`node`, `engine` or `rank`: lines of one role are told apart by colour."""
+        """`node`, `gpu`, `engine`, `rank` or `group`: lines of a role are told apart by colour."""
+        if self.subject.startswith("group:"):
+            return "group"
         if self.node is not None:
-            return "node"
+            return "gpu" if self.subject.startswith("gpu:") else "node"
         return "rank" if self.rank else "engine"
 
 
 def topic_of(node: int | None, subject: str) -> str:
-    """One name for a subject across nodes: launch ids are unique, `node` is not."""
-    return subject if launch_of(subject) is not None else f"{node}/{subject}"
+    """One name for a subject across nodes: launch ids and groups are unique, `node` is not."""
+    alone = launch_of(subject) is not None or subject.startswith("group:")
+    return subject if alone else f"{node}/{subject}"
 
 
 Resolver = Callable[[ScopeName, int | None], list[Subject]]

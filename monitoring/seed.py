@@ -95,7 +95,7 @@ def _subject_json(
 
 
 def _metric_json(described: Sequence[str], values: list[float | None]) -> dict[str, Any]:
-    _metric, unit, source, kind, _scope, reason = described
+    _metric, unit, source, kind, _scope, reason, _label = described
     return {
         "unit": unit,
         "source": source,

@@ -73,7 +73,7 @@ def _rows(frame: Frame) -> list[Row]:
 
 
 def _layout(node: int, reading: SubjectReading) -> int:
-    key = (node, reading.subject, reading.digest)
+    key = (node, reading.subject, reading.layout.digest)
     if key not in _layouts:
         if len(_layouts) >= MAX_CACHED_LAYOUTS:
             _layouts.clear()

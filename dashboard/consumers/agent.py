@@ -34,6 +34,7 @@ from engine.protocol.agent import (
     decode_from_agent,
     encode,
 )
+from monitoring.frames import Layouts
 from monitoring.ingest import ingest
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
     async def connect(self) -> None:
         self.connection = uuid4().hex
         self.joined = False
+        self.layouts = Layouts()
         self.told: int | None = None
         self.closed_because = Sentence(_("its connection was closed."))
         self._heard = time.monotonic()
@@ -158,7 +160,14 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
                 case LogLines():
                     await database_sync_to_async(keep_lines)(self.node.pk, message)
                 case Telemetry():
-                    await ingest(self.node.pk, message.seq, message.at, message.samples)
+                    await ingest(
+                        self.node.pk,
+                        self.layouts,
+                        message.seq,
+                        message.at,
+                        message.layouts,
+                        message.readings,
+                    )
                 case Heartbeat():
                     pass
         except DatabaseError as error:

@@ -1,9 +1,12 @@
 """What every page draws: icons, status badges, honest absence, times and large numbers."""
 
 from datetime import datetime
+from typing import cast
 
 from django import template
+from django.http import HttpRequest
 from django.templatetags.static import static
+from django.urls import NoReverseMatch, reverse
 from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -11,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from dashboard.models import Replica
 from dashboard.views.live import replica_name
+from dashboard.views.monitor.urls import TABS
 
 register = template.Library()
 
@@ -152,3 +156,28 @@ def memory(value: int) -> str:
 def percent(value: float | None) -> SafeString | str:
     """A ratio 0..1 as whole percent."""
     return absent() if value is None else f"{round(value * 100)}%"
+
+
+@register.inclusion_tag("monitor/_tabs.html", takes_context=True)
+def monitor_tabs(context: dict[str, object]) -> dict[str, object]:
+    """The pages under Monitor; the one that is shown is marked."""
+    request = cast(HttpRequest, context["request"])
+    first = _url(TABS[0][0])
+    tabs = [(url, label) for name, label in TABS if (url := _url(name))]
+    return {
+        "tabs": [
+            {
+                "url": url,
+                "label": label,
+                "current": request.path == url or (url != first and request.path.startswith(url)),
+            }
+            for url, label in tabs
+        ]
+    }
+
+
+def _url(name: str) -> str:
+    try:
+        return reverse(name)
+    except NoReverseMatch:
+        return ""

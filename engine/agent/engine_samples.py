@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from engine.errors import gettext_noop as _
 from engine.protocol.stats import EngineStats, RankStats
-from monitoring.samples import (
+from monitoring.metrics import (
     BUBBLE,
     COMMUNICATE_SECONDS,
     COMMUNICATE_SHARE,
@@ -16,11 +16,9 @@ from monitoring.samples import (
     STEP_SECONDS,
     TIME_TO_FIRST_TOKEN,
     TOKENS_PER_SECOND,
-    Kind,
     Metric,
-    Sample,
-    unavailable,
 )
+from monitoring.samples import Kind, Sample, unavailable
 
 SOURCE = "engine head"
 ENGINE_METRICS = (

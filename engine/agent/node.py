@@ -55,6 +55,7 @@ class NodeAgent:
                 task.cancel()
 
     def connected(self) -> None:
+        self.telemetry.outbox.connected()
         self._changed()
 
     def desired(self, state: Desired) -> None:
@@ -72,12 +73,7 @@ class NodeAgent:
         if now >= self._logs_due:
             self._logs_due = now + LOG_SECONDS
             yield from self.supervisor.take_logs()
-        unsent = self.telemetry.unsent
-        while unsent:
-            message = unsent[0]
-            yield message
-            if unsent and unsent[0] is message:  # Else it was given up while being sent.
-                unsent.popleft()
+        yield from self.telemetry.outbox.outgoing()
 
     def observed(self) -> Observed:
         return Observed(

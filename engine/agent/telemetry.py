@@ -3,14 +3,13 @@
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from engine.agent.engine_samples import engine_samples, silent_samples
 from engine.agent.heads import Heads
+from engine.agent.outbox import Outbox
 from engine.agent.supervisor import Supervisor
-from engine.protocol.agent import Telemetry
 from monitoring.probes.base import ProbeRunner
 from monitoring.probes.gpu import GpuProbe
 from monitoring.probes.host import CpuProbe, MemoryProbe, NetworkProbe, ThermalProbe
@@ -21,18 +20,15 @@ from monitoring.samples import Sample
 log = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 1.0
-KEPT_MESSAGES = 120
-"""What is kept while the control plane is away: two minutes, the oldest given up first."""
 
 
 class TelemetryLoop:
     """Probes run in one thread of their own: one that hangs costs host values, never a beat."""
 
     def __init__(self, supervisor: Supervisor, heads: Heads) -> None:
-        self.unsent: deque[Telemetry] = deque(maxlen=KEPT_MESSAGES)
+        self.outbox = Outbox()
         self._supervisor = supervisor
         self._heads = heads
-        self._seq = 0
         self._targets: Mapping[str, int] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="probes")
         self._reading: asyncio.Future[list[Sample]] | None = None
@@ -56,8 +52,7 @@ class TelemetryLoop:
             while True:
                 host = await self._read_probes()
                 samples = [*host, *self._read_heads()]
-                self.unsent.append(Telemetry(seq=self._seq, at=time.time(), samples=samples))
-                self._seq += 1
+                self.outbox.add(time.time(), samples)
                 due = max(due + PERIOD_SECONDS, loop.time())
                 await asyncio.sleep(due - loop.time())
         finally:

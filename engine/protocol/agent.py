@@ -12,11 +12,25 @@ import msgspec
 from engine.errors import Said
 from engine.protocol.launch import ProcessSpec, Role
 from engine.protocol.stats import EngineStats
-from monitoring.samples import Sample
+from monitoring.packing import Layout, Numbers
+from monitoring.sources import Source
 
-AGENT_PROTOCOL_VERSION = 2
+AGENT_PROTOCOL_VERSION = 3
 
 ProcessStatus = Literal["starting", "running", "exited"]
+
+
+class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
+    """One device; its readings have the subject `gpu:<index>`."""
+
+    index: int
+    vendor: Literal["nvidia", "amd", "ascend", "intel"]
+    name: str
+    uuid: str = ""
+    memory_bytes: int | None = None
+    unified: bool = False
+    """Its memory is the host's."""
+    driver: str = ""
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +49,9 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     engine_version: str
     instruction_sets: list[str] = []
     """What matters to kernels, e.g. `avx2`, `avx512_vnni`, `amx_int8`."""
+    accelerators: list[Accelerator] = []
+    simulated: bool = False
+    """Its readings are made up, by `manage.py simulate_fleet`."""
 
 
 class AgentHello(msgspec.Struct, frozen=True, tag="hello"):
@@ -66,6 +83,17 @@ class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
     """The last lines of its log, newest last; only on an exited process."""
 
 
+class LimitState(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one wish in `Limits`."""
+
+    what: Literal["power", "clock", "batch"]
+    target: str
+    """`gpu:0`, or a launch."""
+    value: float | None
+    """What holds now; None when it could not be set."""
+    reason: Said = Said()
+
+
 class Observed(msgspec.Struct, frozen=True, tag="observed"):
     """The node's whole observed state. `generation` is the desired state it has acted on."""
 
@@ -73,23 +101,48 @@ class Observed(msgspec.Struct, frozen=True, tag="observed"):
     processes: list[ProcessState]
     engines: list[EngineStats] = []
     """One per head on this node: readiness, rank phases, counters."""
+    limits: list[LimitState] = []
 
 
 class LogLines(msgspec.Struct, frozen=True, tag="log"):
+    """Lines of an engine process, or with the key `kernel` of the node's kernel."""
+
     key: str
     launch: str
     lines: list[str]
 
 
 class Telemetry(msgspec.Struct, frozen=True, tag="telemetry"):
+    """The readings of one instant. Kept by the agent until `Taken` names it or a later one."""
+
     seq: int
+    """Grows by one with each; a new agent starts from 0."""
     at: float
-    """Unix seconds on the node's clock."""
-    samples: list[Sample]
+    """Unix seconds on the panel's clock, as far as the agent knows it."""
+    layouts: list[Layout]
+    """Those that `readings` name and this connection has not carried yet."""
+    readings: list[tuple[int, Numbers]]
+    """Layout's number, and the numbers in its order."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     at: float
+    """Unix seconds on the node's own clock; comes back in `Pong`."""
+
+
+class Pong(msgspec.Struct, frozen=True, tag="pong"):
+    """Answers a heartbeat; four times give the clocks' difference (RFC 5905)."""
+
+    asked_at: float
+    heard_at: float
+    """On the panel's clock, as is the next."""
+    answered_at: float
+
+
+class Taken(msgspec.Struct, frozen=True, tag="taken"):
+    """Telemetry up to this number is stored, or was refused for good."""
+
+    seq: int
 
 
 class AgentWelcome(msgspec.Struct, frozen=True, tag="welcome"):
@@ -97,11 +150,28 @@ class AgentWelcome(msgspec.Struct, frozen=True, tag="welcome"):
     heartbeat_seconds: float
 
 
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What quiet hours or a power cap ask of this node now; empty: nothing is held back."""
+
+    power_watts: float | None = None
+    """Of each accelerator."""
+    clock_hertz: float | None = None
+    """Of each accelerator, at most."""
+    batch_caps: dict[str, int] = {}
+    """Launch -> the most answers that its head may advance in one step."""
+    why: str = ""
+    """The name of the rule, for logs."""
+
+
 class Desired(msgspec.Struct, frozen=True, tag="desired"):
     """Everything that should run on this node; anything else is stopped."""
 
     generation: int
     processes: list[ProcessSpec]
+    sources: list[Source] = []
+    limits: Limits = Limits()
+    watch: list[str] = []
+    """Addresses of the other nodes, to which the link is measured."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
@@ -109,7 +179,7 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
 
 
 FromAgent = AgentHello | Observed | LogLines | Telemetry | Heartbeat
-ToAgent = AgentWelcome | Desired | Refused
+ToAgent = AgentWelcome | Desired | Refused | Taken | Pong
 
 _encoder = msgspec.msgpack.Encoder()
 _from_agent: msgspec.msgpack.Decoder[FromAgent] = msgspec.msgpack.Decoder(FromAgent)

@@ -6,7 +6,8 @@ from typing import Protocol
 
 import psutil
 
-from monitoring.samples import Metric, Sample, Scope, gettext_noop, unavailable
+from monitoring.metrics import Metric
+from monitoring.samples import Sample, Scope, gettext_noop, unavailable
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from monitoring.samples import GPU_UTILIZATION, Metric, Sample, Scope, gettext_noop, unavailable
+from monitoring.metrics import GPU_UTILIZATION, Metric
+from monitoring.samples import Sample, Scope, gettext_noop, unavailable
 
 DEVICES = ("nvidia0", "kfd", "davinci0")
 """NVIDIA, AMD and Ascend device nodes."""

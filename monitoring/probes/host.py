@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import psutil
 
-from monitoring.samples import (
+from monitoring.metrics import (
     CPU_UTILIZATION,
     FAN_SPEED,
     MEMORY_TOTAL,
@@ -13,12 +13,8 @@ from monitoring.samples import (
     NETWORK_SENT,
     TEMPERATURE,
     Metric,
-    Sample,
-    Scope,
-    gettext_noop,
-    measured,
-    unavailable,
 )
+from monitoring.samples import Sample, Scope, gettext_noop, measured, unavailable
 
 NO_SENSOR = gettext_noop("This machine shows no temperature sensor.")
 NO_FAN = gettext_noop("This machine shows no fan.")

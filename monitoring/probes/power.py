@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from monitoring.samples import POWER, Metric, Sample, Scope, gettext_noop, measured, unavailable
+from monitoring.metrics import POWER, Metric
+from monitoring.samples import Sample, Scope, gettext_noop, measured, unavailable
 
 
 class RaplProbe:

@@ -4,16 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import psutil
 
-from monitoring.samples import (
-    PROCESS_CPU,
-    PROCESS_MEMORY,
-    Metric,
-    Sample,
-    Scope,
-    gettext_noop,
-    measured,
-    unavailable,
-)
+from monitoring.metrics import PROCESS_CPU, PROCESS_MEMORY, Metric
+from monitoring.samples import Sample, Scope, gettext_noop, measured, unavailable
 
 Targets = Callable[[], Mapping[str, int]]
 """Subject -> pid, asked at every reading; called from the probe's thread."""

@@ -1,10 +1,15 @@
 """Nodes and samples that the telemetry tests share."""
 
 import time
+from collections.abc import Sequence
+
+from django.utils import timezone
 
 from dashboard.choices import DeploymentStatus, ReplicaStatus
 from dashboard.models import Deployment, Model, Node, Rank, Replica
-from monitoring.samples import (
+from monitoring.frames import Frame, Layouts
+from monitoring.ingest import Ingested, ingest
+from monitoring.metrics import (
     CPU_UTILIZATION,
     GPU_UTILIZATION,
     MEMORY_TOTAL,
@@ -12,10 +17,9 @@ from monitoring.samples import (
     STEP_SECONDS,
     TIME_TO_FIRST_TOKEN,
     TOKENS_PER_SECOND,
-    Sample,
-    measured,
-    unavailable,
 )
+from monitoring.packing import Packer
+from monitoring.samples import Sample, measured, unavailable
 
 NO_GPU = "No supported accelerator was found."
 NOTHING_GENERATED = "Nothing was generated in the last second."
@@ -89,3 +93,28 @@ def launch(name: str, nodes: list[Node]) -> Deployment:
     for index, node in enumerate(nodes):
         Rank.objects.create(replica=replica, rank=index, stage=0, stage_rank=index, node=node)
     return deployment
+
+
+async def send(
+    node: int, seq: int, at: float, samples: Sequence[Sample], layouts: Layouts | None = None
+) -> Ingested:
+    """As an agent does it, over a connection that has told nothing yet."""
+    packed = Packer().pack(samples)
+    return await ingest(
+        node,
+        layouts or Layouts(),
+        seq,
+        at,
+        [layout for layout, _numbers in packed],
+        [(layout.number, numbers) for layout, numbers in packed],
+    )
+
+
+def frame_of(node: int, seq: int, at: float, samples: Sequence[Sample]) -> Frame:
+    """Checked, on its way to the store."""
+    layouts, packed = Layouts(), Packer().pack(samples)
+    refused = layouts.learn(layout for layout, _numbers in packed)
+    readings = [(layout.number, numbers) for layout, numbers in packed]
+    frame = layouts.frame(node, seq, at, readings, timezone.now())
+    frame.refused[:0] = refused
+    return frame

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitoring.frames import NEGATIVE, NO_REASON, NOT_FINITE, Frame, check_frame
-from monitoring.samples import CPU_UTILIZATION, TEMPERATURE, Sample, measured
+from monitoring.metrics import CPU_UTILIZATION, TEMPERATURE
+from monitoring.samples import Sample, measured
 
 ARRIVED = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 AT = ARRIVED.timestamp()

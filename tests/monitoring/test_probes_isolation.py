@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from monitoring.metrics import POWER, TEMPERATURE, Metric
 from monitoring.probes.base import ProbeRunner
 from monitoring.probes.gpu import GpuProbe
 from monitoring.probes.host import MemoryProbe
-from monitoring.samples import POWER, TEMPERATURE, Metric, Sample, Scope
+from monitoring.samples import Sample, Scope
 
 
 class BrokenProbe:

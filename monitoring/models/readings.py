@@ -20,7 +20,7 @@ class Layout(models.Model):
     """`node`, `launch:<id>` or `launch:<id>:rank<k>`."""
     digest = models.CharField(max_length=32)
     fields = models.JSONField()
-    """One list a number: metric, unit, source, kind, scope, reason."""
+    """One list a number: metric, unit, source, kind, scope, reason, label."""
     created = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,0 +1,1 @@
+"""What the fleet is doing and costing. Each page lists its own routes."""
