@@ -1,6 +1,6 @@
 """Steps before anything is started: the file, the plan, the place."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from dashboard.placement import Placement, gigabytes
 from dashboard.sentences import Sentence, sentence_of
 from engine.checkpoint import open_checkpoint
 from engine.errors import EngineError
-from engine.shards import rank_shares
+from engine.shards import RankShare, rank_shares
 
 GATHERING = timedelta(seconds=8)
 """After the first node came back, the others are given this long before ranks are placed."""
@@ -57,22 +57,30 @@ class CheckPlan:
         try:
             slot = slot_worked_on(job)
             config = slot.engine_config
-            shares = rank_shares(slot.served_model.shape, config.plan)
+            shape = slot.served_model.shape
+            shares = rank_shares(shape, config.plan)
         except EngineError as error:
             raise StepFailed(sentence_of(error)) from error
-        heads = " + ".join(str(share.kv_heads.size) for share in shares[: config.plan.width])
-        layers = " + ".join(str(share.layers.size) for share in shares[:: config.plan.width])
-        return Done(
-            Sentence(
-                _("%(ranks)s ranks; KV heads %(heads)s; layers %(layers)s"),
-                ranks=len(shares),
-                heads=heads,
-                layers=layers,
-            )
-        )
+        return Done(_split(shares, config.plan.width, latent=shape.latent is not None))
 
     def overdue(self, job: Job) -> Sentence:
         return Sentence(_("The plan took too long."))
+
+
+def _split(shares: Sequence[RankShare], width: int, *, latent: bool) -> Sentence:
+    """Where one latent serves all heads, every rank holds it and the query heads are dealt out."""
+    first = shares[:width]
+    words = (
+        _("%(ranks)s ranks; heads %(heads)s, one latent; layers %(layers)s")
+        if latent
+        else _("%(ranks)s ranks; KV heads %(heads)s; layers %(layers)s")
+    )
+    return Sentence(
+        words,
+        ranks=len(shares),
+        heads=" + ".join(str((s.heads if latent else s.kv_heads).size) for s in first),
+        layers=" + ".join(str(share.layers.size) for share in shares[::width]),
+    )
 
 
 class Place:

@@ -10,6 +10,7 @@ from dashboard.choices import Fault, NodeStatus, RankStatus
 from dashboard.lifecycle.failures import Cause
 from dashboard.models import Node, Rank, Replica
 from dashboard.sentences import Sentence
+from engine.errors import Said
 from engine.protocol.agent import Observed, ProcessState
 from engine.protocol.launch import EPOCH_OVER
 from engine.protocol.stats import EngineStats, RankStats
@@ -128,13 +129,18 @@ def read_head(report: Report, replica: Replica) -> tuple[Fields, Cause | None]:
 def why_recovering(report: Report) -> Sentence:
     """The head's own words, or what became of the head."""
     stats, head = report.stats, report.head_process()
-    for said in (stats.last_fault, stats.detail) if stats else ():
+    for said in (stats.last_fault, _fault_of(stats)) if stats else ():
         if said:
             return Sentence.of(said)
     name = Sentence(_("The head on %(node)s"), node=report.node.name)
     if head is not None and head.exit_code is not None:
         return exit_cause(name, head).sentence
     return Sentence(_("%(process)s is being started again."), process=name)
+
+
+def _fault_of(stats: EngineStats) -> Said:
+    """Its detail, while that tells of a fault: a new head that gathers its ranks has none."""
+    return stats.detail if stats.status in ("recovering", "failed") else Said()
 
 
 def _head_failed(report: Report) -> Sentence:
