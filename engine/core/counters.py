@@ -26,6 +26,15 @@ class Counters:
     def finished(self) -> int:
         return self.stopped + self.cut
 
+    @property
+    def endings(self) -> dict[str, int]:
+        return {
+            "stop": self.stopped,
+            "length": self.cut,
+            "abort": self.aborted,
+            "error": self.failed,
+        }
+
     def count_end(self, finish: FinishReason) -> None:
         match finish:
             case "stop":

@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Hashable, Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 
 import aiohttp
 import msgspec
@@ -33,6 +33,24 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     standard_input: bytes = b""
 
 
+class Named(msgspec.Struct, frozen=True):
+    """What one name of another engine's `/metrics` is here.
+
+    A histogram is named once, by its family; its bars and its sum follow. Where an engine tells
+    several values of a name (one for each of its own processes), they are folded into one.
+    """
+
+    metric: str
+    """Ours; of a histogram without `_bucket` and `_sum`."""
+    fold: Literal["sum", "max"] = "sum"
+    label: str = ""
+    """The label of theirs that tells values apart; its values become our labels."""
+    fixed: str = ""
+    """Our label, where theirs has none."""
+    scale: float = 1.0
+    histogram: bool = False
+
+
 class Driver(Protocol):
     """One kind of engine. Stateless: every method is told which process it is about."""
 
@@ -43,8 +61,9 @@ class Driver(Protocol):
     """How long an orderly end may take before the group is killed."""
     stall_seconds: float
     """Work in hand and `progress` unchanged for this long means the engine hangs."""
-    metric_names: Mapping[str, str]
-    """Our metric name -> the name in this engine's own `/metrics`."""
+    names: Mapping[str, Named]
+    """What stands in this engine's own `/metrics` -> which metric of ours that is. Empty where
+    `stats` tells everything."""
 
     def command(self, spec: ProcessSpec) -> Command:
         """Raises DriverError when this driver cannot start such a process."""
@@ -54,6 +73,12 @@ class Driver(Protocol):
 
     async def stats(self, http: aiohttp.ClientSession, spec: ProcessSpec) -> EngineStats:
         """What this head says about itself; raises NoAnswer."""
+
+    async def hold_batch(
+        self, http: aiohttp.ClientSession, spec: ProcessSpec, rows: int | None
+    ) -> int | None:
+        """Hold the head to advancing at most `rows` answers in one step; None lifts that. Answers
+        what its cap is now, None where this engine cannot be held. Raises NoAnswer."""
 
     def progress(self, stats: EngineStats) -> Hashable:
         """A value that changes whenever the engine gets work done: alive means it changes."""

@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 
 import engine
-from engine.drivers.base import Command, NoAnswer
+from engine.drivers.base import Command, Named, NoAnswer
 from engine.errors import gettext_noop as _
 from engine.protocol.launch import ProcessSpec, encode_spec
 from engine.protocol.stats import EngineStats
@@ -17,17 +17,18 @@ from engine.protocol.stats import EngineStats
 ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=2.0)
 
 
+class Held(msgspec.Struct, frozen=True):
+    """What a head answers to `PUT /limits`."""
+
+    batch_rows: int
+
+
 class EmbeddedDriver:
     name = "embedded"
     stop_signal = signal.SIGTERM
     stop_seconds = 10.0
     stall_seconds = 30.0
-    metric_names: Mapping[str, str] = {
-        "generation_tokens_per_second": "tandem_generation_tokens_per_second",
-        "requests_running": "tandem_requests_running",
-        "requests_waiting": "tandem_requests_waiting",
-        "kv_cache_usage_ratio": "tandem_kv_cache_usage_ratio",
-    }
+    names: Mapping[str, Named] = {}
 
     def command(self, spec: ProcessSpec) -> Command:
         threads = str(spec.config.threads_per_rank)
@@ -68,6 +69,23 @@ class EmbeddedDriver:
         if stats.launch != spec.launch:
             raise NoAnswer(_("Another launch answers at the head's address."))
         return stats
+
+    async def hold_batch(
+        self, http: aiohttp.ClientSession, spec: ProcessSpec, rows: int | None
+    ) -> int | None:
+        headers = {"Authorization": f"Bearer {spec.token}"}
+        url, body = f"http://{spec.http}/limits", {"batch_rows": rows}
+        try:
+            async with http.put(url, json=body, headers=headers, timeout=ANSWER_TIMEOUT) as answer:
+                if answer.status != 200:
+                    raise NoAnswer(_("The head refuses to be held to a batch size."))
+                return msgspec.json.decode(await answer.read(), type=Held).batch_rows
+        except TimeoutError as error:
+            raise NoAnswer(_("The head took longer than 2 s to take its batch cap.")) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise NoAnswer(_("The head does not answer.")) from error
+        except msgspec.MsgspecError as error:
+            raise NoAnswer(_("The head's answer about its batch cap cannot be read.")) from error
 
     def progress(self, stats: EngineStats) -> Hashable:
         return (

@@ -69,7 +69,7 @@ class HeadEngine:
         self.chat = ChatEncoder(self.tokenizer)
         self.scheduler = Scheduler(config, model.context_length)
         self.meter = Meter()
-        self.readers = Readers(self.scheduler)
+        self.readers = Readers(self.scheduler, self.meter)
         self._deadlines = deadlines or Deadlines()
         self.recovery = Recovery(self._deadlines, again=again)
         self.probe = Probe(
@@ -161,6 +161,11 @@ class HeadEngine:
     def abort(self, generation: Generation) -> None:
         """End what is still open of a generation nobody reads any more."""
         self.readers.drop(generation)
+        self._epoch.wake()
+
+    def hold_batch(self, rows: int | None) -> None:
+        """At most so many answers advance in one step, from the next one on; None lifts it."""
+        self.scheduler.cap.hold(rows)
         self._epoch.wake()
 
     def stats(self) -> EngineStats:

@@ -72,6 +72,7 @@ class Epoch:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._meter.rested()
             self._readers.deliver(self._events)
         raise RankError(_("The epoch ended without a reason."))
 
@@ -119,6 +120,8 @@ class Epoch:
             self._watchdog.sent(step)
             self.group.send_step(step, rested=self._rested)
             self._rested = False
+            if not self._probe.singing:
+                self._meter.stepped(len(step.rows))
             self._recovery.stepped()
 
     def _rest(self) -> None:
@@ -146,6 +149,8 @@ class Epoch:
             events = self._scheduler.apply(self._results.popleft(), now)
             self._meter.record(self._probe.without_own(events), now)
             self._events += events
+        if not self._scheduler.in_flight:
+            self._meter.rested()
 
     def _finished(self, peer: RankPeer, message: Result | StepDone) -> None:
         self._watchdog.finished(peer, message.n)

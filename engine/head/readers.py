@@ -1,19 +1,22 @@
 """Who reads which answer, and what they are told."""
 
+import time
 from collections.abc import Iterable
 
 from engine.core.request import Event, Request
 from engine.core.scheduler import Scheduler
 from engine.head.answer import Answer, Generation, Notice
+from engine.head.meter import Meter
 
 
 class Readers:
     """The open answers. Everything that survives an epoch of them is here and in their requests."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, meter: Meter) -> None:
         self.resumed = 0
         """Answers that went on after a fault."""
         self._scheduler = scheduler
+        self._meter = meter
         self._held: dict[str, tuple[Answer, Generation]] = {}
         self._paused: set[str] = set()
         """Requests of which nothing was heard since the last fault."""
@@ -30,6 +33,7 @@ class Readers:
             if self._held.pop(request.id, None) is not None:
                 self._paused.discard(request.id)
                 self._scheduler.end(request.id, "abort")
+                self._meter.ended(request, time.monotonic())
 
     def pause(self) -> None:
         """Tell everyone that it takes a while."""
@@ -53,6 +57,7 @@ class Readers:
                 if event.finish is None:
                     self._scheduler.end(event.request.id, delta.finish)
                     freed = True
+                self._meter.ended(event.request, time.monotonic())
             generation.put(delta)
         return freed
 

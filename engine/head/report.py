@@ -17,6 +17,7 @@ def engine_stats(engine: "HeadEngine", peers: Sequence[RankPeer]) -> EngineStats
     scheduler, counters, pool = engine.scheduler, engine.scheduler.counters, engine.scheduler.pool
     recovery, ranks = engine.recovery, [peer.stats() for peer in peers]
     running = max(0, scheduler.running - engine.probe.singing)
+    meter = engine.meter
     return EngineStats(
         launch=engine.spec.launch,
         status=engine.status,
@@ -35,8 +36,8 @@ def engine_stats(engine: "HeadEngine", peers: Sequence[RankPeer]) -> EngineStats
         kv_blocks_total=pool.size,
         kv_blocks_used=pool.used,
         kv_blocks_cached=pool.cached,
-        ttft_seconds=engine.meter.ttft.median(),
-        itl_seconds=engine.meter.itl.median(),
+        ttft_seconds=meter.ttft.median(),
+        itl_seconds=meter.itl.median(),
         epoch=recovery.epoch,
         last_fault=recovery.fault,
         recovery_seconds=recovery.seconds,
@@ -45,7 +46,15 @@ def engine_stats(engine: "HeadEngine", peers: Sequence[RankPeer]) -> EngineStats
         expert_tokens=expert_tokens(peers),
         kv_tokens_wanted=scheduler.config.num_kv_blocks * BLOCK_SIZE,
         canary_seconds=engine.probe.seconds,
-        tokens_per_second=engine.meter.tokens.total() if running else None,
+        tokens_per_second=meter.tokens.total() if running else None,
+        endings=counters.endings,
+        first_token=meter.first_token.stats(),
+        inter_token=meter.inter_token.stats(),
+        queue=meter.queue.stats(),
+        duration=meter.duration.stats(),
+        batch_rows=meter.rows.mean(),
+        busy=meter.busy.share(),
+        prefix_hits=meter.prefix_hits,
     )
 
 

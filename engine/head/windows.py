@@ -1,9 +1,13 @@
 """What happened in the last seconds."""
 
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from statistics import fmean, median
+
+from engine.protocol.stats import HistogramStats
 
 
 class Window:
@@ -40,8 +44,42 @@ class Window:
             self._values.popleft()
 
 
+class Busy:
+    """Share of the last `seconds` in which something was under way."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._since: float | None = None
+        self._spans: deque[tuple[float, float]] = deque()
+
+    def begin(self) -> None:
+        """Again while it is under way changes nothing."""
+        if self._since is None:
+            self._since = self._clock()
+
+    def end(self) -> None:
+        if self._since is not None:
+            self._spans.append((self._since, self._clock()))
+            self._since = None
+        self._expire()
+
+    def share(self) -> float:
+        self._expire()
+        now = self._clock()
+        oldest = now - self._seconds
+        spans = [*self._spans, (self._since if self._since is not None else now, now)]
+        busy = sum(end - max(begin, oldest) for begin, end in spans)
+        return min(1.0, busy / self._seconds)
+
+    def _expire(self) -> None:
+        oldest = self._clock() - self._seconds
+        while self._spans and self._spans[0][1] <= oldest:
+            self._spans.popleft()
+
+
 class Histogram:
-    """Counts by upper bound, for Prometheus."""
+    """Everything that was measured, counted by upper bound."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = tuple(bounds)
@@ -49,15 +87,13 @@ class Histogram:
         self.sum = 0.0
 
     def add(self, value: float) -> None:
-        index = next((i for i, bound in enumerate(self.bounds) if value <= bound), -1)
-        self.counts[index] += 1
+        self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
+    def stats(self) -> HistogramStats:
+        return HistogramStats(self.bounds, tuple(accumulate(self.counts)), self.sum)
+
     def cumulative(self) -> list[tuple[str, float]]:
-        """(upper bound, values up to it), ending with `+Inf`."""
-        total, rows = 0, []
+        """(upper bound, values up to it), ending with `+Inf`, for Prometheus."""
         names = [*map(str, self.bounds), "+Inf"]
-        for name, count in zip(names, self.counts, strict=True):
-            total += count
-            rows.append((name, float(total)))
-        return rows
+        return list(zip(names, map(float, accumulate(self.counts)), strict=True))

@@ -43,6 +43,16 @@ class RankStats(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the last second's working time that it spent without work; None without any."""
 
 
+class HistogramStats(msgspec.Struct, frozen=True, array_like=True):
+    """Everything measured since the launch: how many values were at most each bound."""
+
+    bounds: tuple[float, ...]
+    """Upper bounds, growing; the last bar, which has no bound, is not among them."""
+    counts: tuple[int, ...]
+    """Cumulative, one more than bounds; the last counts everything."""
+    sum: float
+
+
 class EngineStats(msgspec.Struct, frozen=True, kw_only=True):
     """Counters are totals since the launch; None means there is nothing to report yet."""
 
@@ -89,3 +99,23 @@ class EngineStats(msgspec.Struct, frozen=True, kw_only=True):
     """What the last token took that was asked for only to see whether it comes."""
     tokens_per_second: float | None = None
     """Generated tokens over the last second; None while nothing runs."""
+    endings: dict[str, int] = {}
+    """Requests ended since the launch, by reason: `stop`, `length`, `abort`, `error`. Empty from
+    an engine that does not tell."""
+    first_token: HistogramStats | None = None
+    """Seconds from a request's arrival to its first token. None from an engine that does not tell,
+    as with the next three."""
+    inter_token: HistogramStats | None = None
+    """Seconds between two tokens of one answer."""
+    queue: HistogramStats | None = None
+    """Seconds that a request waited before it was computed for the first time."""
+    duration: HistogramStats | None = None
+    """Seconds from a request's arrival to its last token, of those that ended by themselves."""
+    batch_rows: float | None = None
+    """Mean rows of the steps sent in the last second; None when there was none."""
+    busy: float | None = None
+    """Share of the last second in which a step was on its way; None from an engine that does not
+    tell."""
+    prefix_hits: float | None = None
+    """Of the prompt tokens of the requests first answered in the last 30 s, the share found in
+    the prefix cache; None when there was none."""

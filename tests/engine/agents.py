@@ -10,7 +10,7 @@ import aiohttp
 import psutil
 
 from engine.config import EngineConfig
-from engine.drivers.base import Command, NoAnswer
+from engine.drivers.base import Command, Named, NoAnswer
 from engine.protocol.launch import Address, ProcessSpec, Role, encode_spec
 from engine.protocol.stats import EngineStats
 
@@ -32,10 +32,12 @@ class ScriptDriver:
     stop_signal = signal.SIGTERM
     stop_seconds = 10.0
     stall_seconds = 30.0
-    metric_names: Mapping[str, str] = {}
+    names: Mapping[str, Named] = {}
 
     def __init__(self) -> None:
         self.answers: dict[str, EngineStats] = {}
+        self.held: list[tuple[str, int | None]] = []
+        """What heads were told of their batch: launch and rows, in order."""
 
     def command(self, spec: ProcessSpec) -> Command:
         return Command(
@@ -52,6 +54,14 @@ class ScriptDriver:
             return self.answers[spec.launch]
         except KeyError:
             raise NoAnswer("The head does not answer.") from None
+
+    async def hold_batch(
+        self, http: aiohttp.ClientSession, spec: ProcessSpec, rows: int | None
+    ) -> int | None:
+        if spec.launch not in self.answers:
+            raise NoAnswer("The head does not answer.")
+        self.held.append((spec.launch, rows))
+        return rows or 32
 
     def progress(self, stats: EngineStats) -> Hashable:
         return stats.steps

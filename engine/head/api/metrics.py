@@ -30,13 +30,21 @@ class _Collector:
             yield self._histogram(
                 f"{prefix}time_to_first_token_seconds",
                 "From a request's arrival to its first token.",
-                meter.ttft_histogram,
+                meter.first_token,
             )
             yield self._histogram(
                 f"{prefix}inter_token_latency_seconds",
                 "Between two tokens of one answer.",
-                meter.itl_histogram,
+                meter.inter_token,
             )
+        queue, duration = "Before a request was computed.", "From arrival to the last token."
+        for name, text, histogram in (
+            ("tandem_queue_seconds", queue, meter.queue),
+            ("vllm:request_queue_time_seconds", queue, meter.queue),
+            ("tandem_request_duration_seconds", duration, meter.duration),
+            ("vllm:e2e_request_latency_seconds", duration, meter.duration),
+        ):
+            yield self._histogram(name, text, histogram)
 
     def _gauges(self) -> Iterator[Metric]:
         stats = self._engine.stats()
@@ -61,6 +69,9 @@ class _Collector:
                 "From the last fault to work again.",
                 stats.recovery_seconds,
             ),
+            ("tandem_batch_size_rows", "Mean of the last second's steps.", stats.batch_rows),
+            ("tandem_engine_busy_ratio", "Of the last second.", stats.busy),
+            ("tandem_prefix_hit_ratio", "Over the last 30 s.", stats.prefix_hits),
             ("tandem_pipeline_bubble_ratio", "Ranks' time without work, mean.", stats.bubble),
             ("tandem_canary_seconds", "What the last canary token took.", stats.canary_seconds),
         ]
@@ -127,13 +138,7 @@ class _Collector:
         return family
 
     def _endings(self, name: str, reasons: tuple[str, ...]) -> Metric:
-        counters = self._engine.scheduler.counters
-        counts = {
-            "stop": counters.stopped,
-            "length": counters.cut,
-            "abort": counters.aborted,
-            "error": counters.failed,
-        }
+        counts = self._engine.scheduler.counters.endings
         labels = ["model_name", "finished_reason"]
         family = CounterMetricFamily(name, "Requests ended, by reason.", labels=labels)
         for reason in reasons:
