@@ -1,0 +1,1 @@
+"""What should not be: rules over what is measured, and who is told when one fires."""

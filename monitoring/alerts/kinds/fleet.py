@@ -1,0 +1,32 @@
+"""Rules about the fleet as a whole."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.utils.translation import gettext_noop as _
+
+from monitoring.alerts.rules import Observation
+from monitoring.alerts.spending import spent
+from monitoring.alerts.world import Sighting, World
+from monitoring.models import Rule
+from monitoring.partitions import strays as stray_rows
+
+NO_PRICE = _("There is neither a tariff nor a price in the rule.")
+
+
+def budget(rule: Rule, world: World) -> Iterator[Sighting]:
+    began = month(world.now)
+
+    def compute() -> float | None:
+        return spent(began, world.now, rule.price)
+
+    cost = world.usuals.remembered(f"budget:{rule.pk}:{began:%Y-%m}:{rule.price}", compute)
+    yield Sighting("", "", Observation(cost, reason=NO_PRICE))
+
+
+def strays(rule: Rule, world: World) -> Iterator[Sighting]:
+    yield Sighting("", "rows", Observation(float(stray_rows())))
+
+
+def month(now: datetime) -> datetime:
+    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)

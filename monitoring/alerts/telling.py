@@ -1,0 +1,117 @@
+"""Who is told what, and when: messages are planned here and carried out elsewhere."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from monitoring.alerts.notify.message import compose
+from monitoring.alerts.world import World
+from monitoring.models import Alert, AlertStatus, Channel, Delivery, Incident, Occasion, Severity
+
+GATHER = timedelta(seconds=4)
+"""So that what a dying box takes with it comes in one message."""
+REMEMBERED = timedelta(days=1)
+"""How long after its end an incident may still be told to be over."""
+
+Told = dict[tuple[int, int], list[Delivery]]
+"""(channel, incident) -> what was said, the oldest first."""
+
+
+def plan(world: World) -> None:
+    """One message at most for each channel and incident, however long nobody was there to plan."""
+    channels = list(Channel.objects.filter(enabled=True))
+    incidents = list(_current(world.now)) if channels else []
+    if not incidents:
+        return
+    told = _told(channels, incidents)
+    loud = _loud(incidents)
+    due = [
+        _delivery(channel, incident, occasion, number, world.now)
+        for incident in incidents
+        for channel in channels
+        for occasion, number in _due(
+            channel, incident, told[channel.pk, incident.pk], incident.pk in loud, world.now
+        )
+    ]
+    Delivery.objects.bulk_create(due, ignore_conflicts=True)
+
+
+def _current(now: datetime) -> Iterable[Incident]:
+    return Incident.objects.filter(Q(closed=None) | Q(closed__gt=now - REMEMBERED))
+
+
+def _told(channels: list[Channel], incidents: list[Incident]) -> Told:
+    found: Told = defaultdict(list)
+    said = Delivery.objects.filter(channel__in=channels, incident__in=incidents)
+    for delivery in said.order_by("created", "pk"):
+        assert delivery.incident_id is not None
+        found[delivery.channel_id, delivery.incident_id].append(delivery)
+    return found
+
+
+def _loud(incidents: list[Incident]) -> set[int]:
+    """Those with an alert that nobody silenced."""
+    firing = Alert.objects.filter(incident__in=incidents, status=AlertStatus.FIRING, hushed=False)
+    return set(firing.values_list("incident", flat=True))
+
+
+def _due(
+    channel: Channel, incident: Incident, said: list[Delivery], loud: bool, now: datetime
+) -> Iterator[tuple[Occasion, int]]:
+    opened = _said(said, Occasion.OPENED, incident.reopened)
+    if incident.closed:
+        over = _said(said, Occasion.RESOLVED, incident.reopened)
+        if opened and channel.resolved and not over:
+            yield Occasion.RESOLVED, incident.reopened
+        return
+    if not loud or Severity(incident.severity).rank < Severity(channel.least).rank:
+        return
+    if not opened:
+        if _its_turn(channel, incident, now):
+            yield Occasion.OPENED, incident.reopened
+    elif Severity(incident.severity).rank > max(_gravity(one) for one in said):
+        yield Occasion.WORSE, _count(said, Occasion.WORSE)
+    elif _repeats(channel, incident, said[-1], now):
+        yield Occasion.STILL, _count(said, Occasion.STILL)
+
+
+def _its_turn(channel: Channel, incident: Incident, now: datetime) -> bool:
+    age = now - incident.opened
+    if channel.after_minutes == 0:
+        return age >= GATHER
+    return incident.acknowledged is None and age >= timedelta(minutes=channel.after_minutes)
+
+
+def _repeats(channel: Channel, incident: Incident, last: Delivery, now: datetime) -> bool:
+    if not channel.repeat_minutes or incident.acknowledged is not None:
+        return False
+    return now - last.created >= timedelta(minutes=channel.repeat_minutes)
+
+
+def _said(said: list[Delivery], occasion: Occasion, number: int) -> bool:
+    return any(one.occasion == occasion and one.number == number for one in said)
+
+
+def _count(said: list[Delivery], occasion: Occasion) -> int:
+    return sum(one.occasion == occasion for one in said)
+
+
+def _gravity(delivery: Delivery) -> int:
+    return Severity(delivery.message["severity"]).rank
+
+
+def _delivery(
+    channel: Channel, incident: Incident, occasion: Occasion, number: int, now: datetime
+) -> Delivery:
+    message = compose(incident, occasion, channel.language, now)
+    return Delivery(
+        channel=channel,
+        incident=incident,
+        occasion=occasion,
+        number=number,
+        message=message,
+        due=now,
+        created=now,
+    )
