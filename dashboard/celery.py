@@ -4,7 +4,10 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
+from logging.config import dictConfig
+
 from celery import Celery
+from celery.signals import setup_logging
 
 app = Celery("tandem")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -15,9 +18,32 @@ app.conf.beat_schedule = {
         "schedule": 3.0,
         "options": {"expires": 3.0},
     },
+    "limits": {
+        "task": "tandem.limits",
+        "schedule": 10.0,
+        "options": {"expires": 10.0},
+    },
+    "alerts": {
+        "task": "tandem.alerts",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
+    },
+    "deliver": {
+        "task": "tandem.deliver",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
+    },
     "prune": {
         "task": "tandem.prune",
         "schedule": 600.0,
         "options": {"expires": 600.0},
     },
 }
+
+
+@setup_logging.connect
+def log_like_the_web_process(**_: object) -> None:
+    """Else Celery sets up formats of its own."""
+    from django.conf import settings
+
+    dictConfig(settings.LOGGING)

@@ -7,6 +7,9 @@ from dashboard.celery import app
 from dashboard.jobs import runner
 from dashboard.lifecycle.jobs import RUN_TASK
 from dashboard.lifecycle.nodes import RECONCILE_TASK
+from monitoring.alerts.evaluate import evaluate
+from monitoring.alerts.notify.deliver import deliver
+from monitoring.alerts.upkeep import forget as forget_alerts
 
 
 @app.task(name=RUN_TASK)
@@ -22,6 +25,22 @@ def reconcile() -> None:
 @app.task(name="tandem.prune")
 def prune() -> None:
     lifecycle.prune_log()
+    forget_alerts()
+
+
+@app.task(name="tandem.limits")
+def follow_schedule() -> None:
+    lifecycle.follow_schedule()
+
+
+@app.task(name="tandem.alerts")
+def evaluate_alerts() -> None:
+    evaluate()
+
+
+@app.task(name="tandem.deliver")
+def deliver_messages() -> None:
+    deliver()
 
 
 @worker_ready.connect

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from django.db.models import Q
 
 from dashboard.choices import LIVE_REPLICA_STATUSES
+from dashboard.lifecycle.limits import limits_for
 from dashboard.models import Node, Replica
 from dashboard.placement import HEAD_BYTES
 from engine.protocol.agent import Desired
@@ -26,7 +27,8 @@ def desired_for(node_id: int) -> Desired:
         .order_by("pk")
     )
     specs = [spec for replica in replicas for spec in _specs(replica, node)]
-    return Desired(node.desired_generation, specs)
+    heads = [(r.launch, r.deployment_id) for r in replicas if r.head_node_id == node.pk]
+    return Desired(node.desired_generation, specs, limits=limits_for(node.pk, heads))
 
 
 def _specs(replica: Replica, node: Node) -> Iterator[ProcessSpec]:

@@ -16,6 +16,8 @@ from dashboard.choices import (
 from dashboard.lifecycle import jobs, replicas
 from dashboard.lifecycle.changes import locked
 from dashboard.lifecycle.failures import Cause, explain_better, fail_replica
+from dashboard.lifecycle.limits import keep_states
+from dashboard.lifecycle.phases import keep_phases
 from dashboard.lifecycle.record import record
 from dashboard.lifecycle.reports import (
     Fields,
@@ -48,6 +50,8 @@ def observe(node_id: int, connection: str, observed: Observed) -> None:
             node.refresh_from_db(fields=["desired_generation"])
             _observe_deployment(deployment, node, observed, replica_ids)
     _release_ports(node, observed)
+    keep_states(node.pk, observed.limits)
+    keep_phases(observed.engines)
 
 
 def _concerned(node: Node) -> dict[int, list[int]]:

@@ -7,12 +7,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from engine.agent.heads import Heads
+from engine.agent.kernel_log import KernelLog
+from engine.agent.limits.keeper import LimitKeeper
 from engine.agent.link import Link
+from engine.agent.own_log import OwnLog
+from engine.agent.probes import NodeProbes
 from engine.agent.supervisor import Supervisor
 from engine.agent.telemetry import TelemetryLoop
 from engine.drivers import DRIVERS
 from engine.drivers.base import Driver
-from engine.protocol.agent import Desired, FromAgent, Inventory, Observed
+from engine.protocol.agent import Desired, FromAgent, Inventory, Observed, Pong, Taken
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +32,17 @@ class NodeAgent:
         inventory: Inventory,
         folder: Path,
         drivers: Mapping[str, Driver] = DRIVERS,
+        probes: NodeProbes | None = None,
     ) -> None:
         self.wake = asyncio.Event()
         self.supervisor = Supervisor(self._processes_changed, drivers, folder)
         self.heads = Heads(self.supervisor, self._changed)
-        self.telemetry = TelemetryLoop(self.supervisor, self.heads)
+        self.probes = probes or NodeProbes(folder)
+        self.telemetry = TelemetryLoop(self.supervisor, self.heads, self.wake.set, self.probes)
+        self.kernel_log = KernelLog(self.probes.xids)
         self.link = Link(server, token, inventory, self)
+        self.own_log = OwnLog()
+        self.limits = LimitKeeper(folder, self.heads, inventory.accelerators, self._changed)
         self._observed_due = 0.0
         self._logs_due = 0.0
 
@@ -43,9 +52,24 @@ class NodeAgent:
         A part that fails raises out of here as an exception group; the engines wait for another
         agent. What one before this has left is taken over first, so that no report is without it.
         """
+        logging.getLogger().addHandler(self.own_log)
+        self.kernel_log.open()
+        try:
+            await self._live(stop)
+        finally:
+            self.kernel_log.close()
+            logging.getLogger().removeHandler(self.own_log)
+
+    async def _live(self, stop: asyncio.Event) -> None:
         await self.supervisor.adopt()
         await self.heads.greet()
-        parts = (self.supervisor.run(), self.heads.run(), self.telemetry.run(), self.link.run())
+        parts = (
+            self.supervisor.run(),
+            self.heads.run(),
+            self.telemetry.run(),
+            self.link.run(),
+            self.limits.run(),
+        )
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(part) for part in parts]
             await stop.wait()
@@ -53,6 +77,7 @@ class NodeAgent:
             await self.supervisor.stop_all()
             for task in running:
                 task.cancel()
+        await self.limits.release()
 
     def connected(self) -> None:
         self.telemetry.outbox.connected()
@@ -60,9 +85,18 @@ class NodeAgent:
 
     def desired(self, state: Desired) -> None:
         self.supervisor.set_desired(state.generation, state.processes)
+        self.telemetry.sources.set(state.sources)
+        self.probes.links.watch(state.watch)
+        self.limits.set_wanted(state.limits)
+
+    def taken(self, message: Taken) -> None:
+        self.telemetry.outbox.taken(message.seqs)
+
+    def pong(self, message: Pong) -> None:
+        self.telemetry.clock.hear(message)
 
     def now(self) -> float:
-        return time.time()
+        return self.telemetry.clock.local()
 
     def outgoing(self) -> Iterator[FromAgent]:
         self.wake.clear()
@@ -73,6 +107,8 @@ class NodeAgent:
         if now >= self._logs_due:
             self._logs_due = now + LOG_SECONDS
             yield from self.supervisor.take_logs()
+            yield from self.own_log.take()
+            yield from self.kernel_log.take()
         yield from self.telemetry.outbox.outgoing()
 
     def observed(self) -> Observed:
@@ -80,6 +116,7 @@ class NodeAgent:
             generation=self.supervisor.generation,
             processes=self.supervisor.states(),
             engines=self.heads.stats(),
+            limits=self.limits.states(),
         )
 
     def _processes_changed(self) -> None:

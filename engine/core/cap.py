@@ -15,11 +15,25 @@ class BatchCap:
 
     def __init__(self, most: int, target: float | None) -> None:
         """Between 1 and `most` rows; `target` is in seconds a step, None to stay at `most`."""
-        self.rows = most
+        self._own = most
+        self._held: int | None = None
         self._most = most
         self._target = target
         self._seconds: list[float] = []
         self._widest = 0
+
+    @property
+    def rows(self) -> int:
+        """Most answers that advance in the next step."""
+        return self._own if self._held is None else min(self._own, self._held)
+
+    @property
+    def held(self) -> int | None:
+        return self._held
+
+    def hold(self, rows: int | None) -> None:
+        """Never above `rows` from the next step on; None lifts it, and the cap is what it was."""
+        self._held = None if rows is None else max(1, rows)
 
     @property
     def moves(self) -> bool:
@@ -40,6 +54,6 @@ class BatchCap:
     def _decide(self, late: bool) -> None:
         if late:
             # Fewer than now advance: a cap that nothing reaches would have to fall for long.
-            self.rows = max(1, int(min(self.rows, self._widest) * DECREASE))
-        elif self._widest >= self.rows:
-            self.rows = min(self._most, self.rows + 1)
+            self._own = max(1, int(min(self._own, self._widest) * DECREASE))
+        elif self._widest >= self._own:  # Held lower, it was not tried and does not grow.
+            self._own = min(self._most, self._own + 1)

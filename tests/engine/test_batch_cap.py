@@ -81,3 +81,28 @@ def test_a_scheduler_keeps_to_it_and_nobody_is_left_behind(seconds: float) -> No
     assert scheduler.cap.rows == (8 if seconds < 0.1 else 1)
     assert lag <= 1, "those who run take turns"
     assert all(request.emitted == answer(request.prompt, 60) for request in requests)
+
+
+def test_held_down_it_is_lower_at_once_and_afterwards_what_it_was() -> None:
+    cap = BatchCap(32, 0.1)
+    cap.hold(4)
+    assert cap.rows == 4
+    feed(cap, 4, 0.01, windows=3)  # Timely steps of few rows say nothing about many.
+    assert cap.rows == 4
+    cap.hold(None)
+    assert cap.rows == 32
+
+
+def test_held_down_it_still_falls_when_steps_are_late() -> None:
+    cap = BatchCap(32, 0.1)
+    cap.hold(4)
+    feed(cap, 4, 0.5)
+    assert cap.rows == 3
+    cap.hold(None)
+    assert cap.rows == 3
+
+
+def test_it_is_never_held_below_one_answer() -> None:
+    cap = BatchCap(8, None)
+    cap.hold(0)
+    assert cap.rows == 1

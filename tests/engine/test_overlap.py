@@ -114,7 +114,7 @@ def test_where_not_all_can_advance_they_take_turns(most: int) -> None:
         while (step := scheduler.schedule(0.0)) is not None:
             results.append(mirror.run(step))
         scheduler.apply(results.pop(0), 0.0)
-        scheduler.cap.rows = most
+        scheduler.cap.hold(most)
         lengths = [len(request.emitted) for request in requests if not request.finish]
         lag = max(lag, max(lengths, default=0) - min(lengths, default=0))
     assert lag <= 1

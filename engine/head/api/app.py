@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine.errors import EngineError, RequestError
 from engine.head.answer import Notice
 from engine.head.api.exchange import Exchange, Telling, fault
+from engine.head.api.limits import HeadLimits, read_limits
 from engine.head.api.marks import read_counts
 from engine.head.api.metrics import render_metrics
 from engine.head.api.opening import CHAT, COMPLETIONS, Opener
@@ -25,7 +26,9 @@ from engine.head.api.resuming import read_resumption
 from engine.head.api.streaming import ClientGone, EventStream, until_disconnect
 from engine.head.api.streams import Streams, unknown_stream
 from engine.head.engine import HeadEngine
+from engine.logs import request_id
 
+MAX_LIMITS = 4096
 CLIENT_CLOSED = 499
 """What nginx logs for a client that did not wait; nobody reads it."""
 MAX_BODY = 16 * 1024 * 1024
@@ -39,6 +42,7 @@ def build_app(engine: HeadEngine) -> Starlette:
         routes=[
             Route("/health", api.health),
             Route("/stats", api.stats),
+            Route("/limits", api.limits, methods=["PUT"]),
             Route("/metrics", api.metrics),
             Route("/v1/models", api.models),
             Route("/v1/models/{model:path}", api.model),
@@ -101,6 +105,12 @@ class Api:
     async def stats(self, request: Request) -> Response:
         return reply(self._engine.stats())
 
+    async def limits(self, request: Request) -> Response:
+        """Hold the batch cap down, or lift that; answers what the cap is now."""
+        wanted = read_limits(await read_body(request, MAX_LIMITS))
+        self._engine.hold_batch(wanted.batch_rows)
+        return reply(HeadLimits(self._engine.scheduler.cap.rows))
+
     async def metrics(self, request: Request) -> Response:
         text, content_type = render_metrics(self._engine)
         return Response(text, media_type=content_type)
@@ -114,6 +124,7 @@ class Api:
 
     async def ask(self, request: Request) -> Response:
         """Both of OpenAI's endpoints."""
+        request_id.set(request.headers.get("X-Request-Id", ""))
         payload = await read_body(request)
         exchange = await self._opener.open(request.url.path, payload)
         if (stream := _stream_of(request)) is not None:
@@ -133,6 +144,7 @@ class Api:
     async def resume(self, request: Request) -> Response:
         """An answer that began at another head; or here, on a connection that is no more."""
         stream = _stream_of(request)
+        request_id.set(stream or "")
         if stream is None:
             raise RequestError("Only a gateway resumes; X-Tandem-Journal and X-Request-Id lack.")
         resumed = read_resumption(await read_body(request, MAX_RESUMPTION))
