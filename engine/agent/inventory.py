@@ -3,13 +3,15 @@
 import os
 import platform
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
 
 from engine import VERSION
-from engine.protocol.agent import Inventory
+from engine.protocol.agent import Accelerator, Inventory
+from monitoring.probes.devices import Device
 
 CPUINFO = Path("/proc/cpuinfo")
 KERNEL_SETS = (
@@ -35,7 +37,13 @@ KERNEL_SETS = (
 """Instruction sets that decide which kernels run, by their names in /proc/cpuinfo."""
 
 
-def take_inventory(address: str, cpuinfo: Path = CPUINFO, *, link_address: str = "") -> Inventory:
+def take_inventory(
+    address: str,
+    cpuinfo: Path = CPUINFO,
+    *,
+    link_address: str = "",
+    accelerators: Sequence[Device] = (),
+) -> Inventory:
     fields = _first_cpu(cpuinfo)
     flags = set((fields.get("flags") or fields.get("Features") or "").split())
     return Inventory(
@@ -49,6 +57,20 @@ def take_inventory(address: str, cpuinfo: Path = CPUINFO, *, link_address: str =
         python=platform.python_version(),
         engine_version=VERSION,
         instruction_sets=[name for name in KERNEL_SETS if name in flags],
+        accelerators=[as_told(device) for device in accelerators],
+    )
+
+
+def as_told(device: Device) -> Accelerator:
+    """A device as the panel hears of it."""
+    return Accelerator(
+        index=device.index,
+        vendor=device.vendor,
+        name=device.name,
+        uuid=device.uuid,
+        memory_bytes=device.memory_bytes,
+        unified=device.unified,
+        driver=device.driver,
     )
 
 

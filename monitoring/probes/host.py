@@ -1,23 +1,25 @@
-"""The whole machine, through psutil: shared by every agent that runs on it."""
+"""The whole machine, mostly through psutil: shared by every agent that runs on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import psutil
 
 from monitoring.metrics import (
     CPU_UTILIZATION,
-    FAN_SPEED,
+    DISK_FREE,
+    MEMORY_AVAILABLE,
+    MEMORY_FLOOR,
+    MEMORY_PAGE_CACHE,
     MEMORY_TOTAL,
     MEMORY_USED,
     NETWORK_RECEIVED,
     NETWORK_SENT,
-    TEMPERATURE,
     Metric,
 )
 from monitoring.samples import Sample, Scope, gettext_noop, measured, unavailable
 
-NO_SENSOR = gettext_noop("This machine shows no temperature sensor.")
-NO_FAN = gettext_noop("This machine shows no fan.")
+NOTHING_RUNS = gettext_noop("No engine runs here, so nothing is kept free for one.")
 
 
 class CpuProbe:
@@ -50,19 +52,59 @@ def _cpu_seconds() -> tuple[float, float]:
 
 
 class MemoryProbe:
-    """Used = what is not available to a new process without swapping."""
+    """Used = what is not available to a new process without swapping.
+
+    The page cache leaves out shared memory, which the kernel counts with it but cannot drop.
+    """
 
     name = "host: /proc/meminfo"
     scope: Scope = "host"
-    metrics: Sequence[Metric] = (MEMORY_USED, MEMORY_TOTAL)
+    metrics: Sequence[Metric] = (MEMORY_USED, MEMORY_TOTAL, MEMORY_AVAILABLE, MEMORY_PAGE_CACHE)
 
     def read(self) -> list[Sample]:
         memory = psutil.virtual_memory()
-        used = float(memory.total - memory.available)
+        cache = max(0, memory.cached + memory.buffers - memory.shared)
+        values = (memory.total - memory.available, memory.total, memory.available, cache)
         return [
-            measured(MEMORY_USED, used, source=self.name, scope=self.scope),
-            measured(MEMORY_TOTAL, float(memory.total), source=self.name, scope=self.scope),
+            measured(metric, float(value), source=self.name, scope=self.scope)
+            for metric, value in zip(self.metrics, values, strict=True)
         ]
+
+
+class FloorProbe:
+    """What engines leave free: `floor` answers in bytes, None where none runs."""
+
+    name = "node's settings"
+    scope: Scope = "host"
+    metrics: Sequence[Metric] = (MEMORY_FLOOR,)
+
+    def __init__(self, floor: Callable[[], int | None]) -> None:
+        self._floor = floor
+
+    def read(self) -> list[Sample]:
+        floor = self._floor()
+        if floor is None:
+            return [unavailable(MEMORY_FLOOR, NOTHING_RUNS, source=self.name, scope=self.scope)]
+        return [
+            measured(
+                MEMORY_FLOOR, float(floor), source=self.name, scope=self.scope, kind="declared"
+            )
+        ]
+
+
+class DiskProbe:
+    """What is left for an ordinary user on the disk that holds `folder`."""
+
+    name = "host: statvfs"
+    scope: Scope = "host"
+    metrics: Sequence[Metric] = (DISK_FREE,)
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def read(self) -> list[Sample]:
+        free = float(psutil.disk_usage(str(self._folder)).free)
+        return [measured(DISK_FREE, free, source=self.name, scope=self.scope)]
 
 
 class NetworkProbe:
@@ -87,31 +129,3 @@ class NetworkProbe:
             measured(NETWORK_RECEIVED, received, source=self.name, scope=self.scope),
             measured(NETWORK_SENT, sent, source=self.name, scope=self.scope),
         ]
-
-
-class ThermalProbe:
-    """The hottest sensor and the fastest fan, where the kernel shows any."""
-
-    name = "host: hwmon"
-    scope: Scope = "host"
-    metrics: Sequence[Metric] = (TEMPERATURE, FAN_SPEED)
-
-    def read(self) -> list[Sample]:
-        return [
-            self._highest(TEMPERATURE, psutil.sensors_temperatures(), NO_SENSOR),
-            self._highest(FAN_SPEED, psutil.sensors_fans(), NO_FAN),
-        ]
-
-    def _highest(
-        self, metric: Metric, chips: Mapping[str, Sequence[object]], absent: str
-    ) -> Sample:
-        """A reading the driver could not take is None in psutil; it is no zero."""
-        values = [
-            float(value)
-            for sensors in chips.values()
-            for sensor in sensors
-            if (value := getattr(sensor, "current", None)) is not None
-        ]
-        if not values:
-            return unavailable(metric, absent, source=self.name, scope=self.scope)
-        return measured(metric, max(values), source=self.name, scope=self.scope)

@@ -1,4 +1,4 @@
-"""The machine's own readings are real, and missing hardware is said to be missing."""
+"""The machine's own readings are real, and what is not known is said to be missing."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from monitoring.probes.gpu import GpuProbe
-from monitoring.probes.host import CpuProbe, MemoryProbe, NetworkProbe, ThermalProbe
+from monitoring.probes.host import CpuProbe, DiskProbe, FloorProbe, MemoryProbe, NetworkProbe
 from monitoring.samples import Sample
 
 
@@ -56,30 +55,26 @@ def test_memory_and_network_are_read() -> None:
     }
 
 
-def test_no_sensor_is_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psutil, "sensors_temperatures", dict)
-    monkeypatch.setattr(psutil, "sensors_fans", dict)
-    samples = by_metric(ThermalProbe().read())
-    assert samples["temperature_celsius"].reason == "This machine shows no temperature sensor."
-    assert samples["fan_speed_rpm"].value is None
+def test_shared_memory_is_no_page_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ranks share with each other counts as cached with the kernel, and cannot be dropped."""
+    memory = SimpleNamespace(total=100, available=60, cached=50, buffers=5, shared=20)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    values = {metric: sample.value for metric, sample in by_metric(MemoryProbe().read()).items()}
+    assert values["memory_page_cache_bytes"] == 35
+    assert values["memory_available_bytes"] == 60
+    assert values["memory_used_bytes"] == 40
 
 
-def test_a_standing_fan_is_a_zero_and_the_hottest_sensor_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    heat = {"a": [SimpleNamespace(current=40.0), SimpleNamespace(current=None)]}
-    heat["b"] = [SimpleNamespace(current=71.5)]
-    monkeypatch.setattr(psutil, "sensors_temperatures", lambda: heat)
-    monkeypatch.setattr(psutil, "sensors_fans", lambda: {"f": [SimpleNamespace(current=0)]})
-    samples = by_metric(ThermalProbe().read())
-    assert samples["temperature_celsius"].value == 71.5
-    assert samples["fan_speed_rpm"].value == 0.0
+def test_what_engines_leave_free_is_declared() -> None:
+    (none,) = FloorProbe(lambda: None).read()
+    assert none.reason == "No engine runs here, so nothing is kept free for one."
+    (floor,) = FloorProbe(lambda: 1 << 30).read()
+    assert (floor.value, floor.kind) == (1 << 30, "declared")
 
 
-def test_an_accelerator_is_looked_for(tmp_path: Path) -> None:
-    (absent,) = GpuProbe(tmp_path).read()
-    assert absent.reason == "No supported accelerator was found."
-    (tmp_path / "kfd").touch()
-    (present,) = GpuProbe(tmp_path).read()
-    assert present.value is None
-    assert present.reason == "Accelerator readings come with the telemetry release."
+def test_the_disk_is_the_one_of_the_folder(tmp_path: Path) -> None:
+    (free,) = DiskProbe(tmp_path).read()
+    assert free.value is not None
+    assert abs(free.value - psutil.disk_usage(str(tmp_path)).free) < 1 << 30
+    with pytest.raises(FileNotFoundError):
+        DiskProbe(tmp_path / "gone").read()

@@ -24,8 +24,9 @@ class Counters:
         (folder / "max_energy_range_uj").write_text("1000000000\n")
 
     def read(self) -> Sample:
-        (sample,) = self.probe.read()
-        return sample
+        """The power; the energy is beside it."""
+        power, self.energy = self.probe.read()
+        return power
 
 
 @pytest.fixture
@@ -58,6 +59,39 @@ def test_a_counter_that_wraps_is_followed(counters: Counters) -> None:
     counters.read()
     counters.now = 1.0
     counters.set("intel-rapl:0", 20_000_000)
+    assert counters.read().value == 30.0
+    assert (counters.energy.value, counters.energy.kind) == (30.0, "measured")
+
+
+def test_energy_only_grows_and_each_package_wraps_by_itself(counters: Counters) -> None:
+    """Hand-computed: 10 J of a wrapping package and 40 J of another, then 5 J and 5 J."""
+    counters.set("intel-rapl:0", 995_000_000)
+    counters.set("intel-rapl:1", 100_000_000, "package-1")
+    counters.read()
+    assert counters.energy.value == 0.0
+    counters.now = 1.0
+    counters.set("intel-rapl:0", 5_000_000)
+    counters.set("intel-rapl:1", 140_000_000, "package-1")
+    assert counters.read().value == 50.0
+    assert counters.energy.value == 50.0
+    counters.now = 2.0
+    counters.set("intel-rapl:0", 10_000_000)
+    counters.set("intel-rapl:1", 145_000_000, "package-1")
+    counters.read()
+    assert (counters.energy.value, counters.energy.scope) == (60.0, "cpu")
+
+
+def test_a_gap_in_which_a_counter_may_have_wrapped_twice_is_not_counted(
+    counters: Counters,
+) -> None:
+    counters.set("intel-rapl:0", 0)
+    counters.read()
+    counters.now = 600.0
+    counters.set("intel-rapl:0", 900_000_000)
+    assert counters.read().reason == "Power needs a second reading of the energy counters."
+    assert counters.energy.value == 0.0
+    counters.now = 601.0
+    counters.set("intel-rapl:0", 930_000_000)
     assert counters.read().value == 30.0
 
 

@@ -105,11 +105,15 @@ static Result keep(const char *line) {
 Result nvmlInitWithFlags(unsigned flags) {
     (void)flags;
     if (told("unloaded", -1, NULL)) return DRIVER_NOT_LOADED;
-    started = 1;
+    started++; /* Counted: whoever ends it leaves it to the others. */
     return OK;
 }
 Result nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
-Result nvmlShutdown(void) { started = 0; return OK; }
+Result nvmlShutdown(void) {
+    if (!started) return UNINITIALIZED;
+    started--;
+    return OK;
+}
 
 const char *nvmlErrorString(Result result) {
     static char text[32];

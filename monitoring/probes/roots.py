@@ -1,0 +1,45 @@
+"""Where the kernel shows its hardware; a folder made by hand can stand in for it."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Roots(NamedTuple):
+    sysfs: Path = Path("/sys")
+    dev: Path = Path("/dev")
+
+    def hwmon(self) -> list[Path]:
+        return _by_number(self.sysfs / "class/hwmon", "hwmon")
+
+    def thermal_zones(self) -> list[Path]:
+        return _by_number(self.sysfs / "class/thermal", "thermal_zone")
+
+    @property
+    def powercap(self) -> Path:
+        return self.sysfs / "class/powercap"
+
+    def interface(self, name: str) -> Path:
+        return self.sysfs / "class/net" / name
+
+
+def _by_number(folder: Path, prefix: str) -> list[Path]:
+    """`hwmon2` before `hwmon10`."""
+    found = [path for path in folder.glob(f"{prefix}*") if path.name[len(prefix) :].isdigit()]
+    return sorted(found, key=lambda path: int(path.name[len(prefix) :]))
+
+
+def text_of(path: Path) -> str | None:
+    """A kernel file's text; None where it is missing or its driver cannot read it just now."""
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return None
+
+
+def number_of(path: Path) -> float | None:
+    """A kernel file's number; None as above, or where it holds none."""
+    text = text_of(path)
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
