@@ -23,6 +23,16 @@ class DeploymentStatus(models.TextChoices):
     FAILED = "failed", _("Failed")
 
 
+class LogLevel(models.TextChoices):
+    """As a line says itself; many do not."""
+
+    DEBUG = "debug", _("Debug")
+    INFO = "info", _("Info")
+    WARNING = "warning", _("Warning")
+    ERROR = "error", _("Error")
+    CRITICAL = "critical", _("Critical")
+
+
 class ReplicaRole(models.TextChoices):
     PRIMARY = "primary", _("Primary")
     FALLBACK = "fallback", _("Fallback")

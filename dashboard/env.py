@@ -2,10 +2,17 @@
 
 import importlib.util
 import os
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+
+MAIL_PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
+MAIL_FORM = (
+    "smtp://user:password@host:587, smtps:// or smtp+plain://, with characters such as / : # @ in "
+    "a password written as %2F %3A %23 %40."
+)
 
 
 def text(name: str, default: str = "") -> str:
@@ -28,12 +35,30 @@ def integer(name: str, default: int, low: int, high: int) -> int:
     return int(value)
 
 
+def telemetry_keep(seconds: int, minutes: int, hours: int) -> dict[str, timedelta]:
+    """Level -> how long it is kept, from days; a coarser level is kept at least as long."""
+    if not seconds <= minutes <= hours:
+        raise ImproperlyConfigured(
+            "TANDEM_KEEP_SECONDS_DAYS must not be more than TANDEM_KEEP_MINUTES_DAYS, nor that more "
+            f"than TANDEM_KEEP_HOURS_DAYS; they are {seconds}, {minutes} and {hours}."
+        )
+    kept = {"second": seconds, "minute": minutes, "hour": hours}
+    return {level: timedelta(days=days) for level, days in kept.items()}
+
+
 def log_level(name: str, default: str) -> str:
     value = os.environ.get(name, "").strip().upper() or default
     if value not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
         raise ImproperlyConfigured(
             f"{name} must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {value!r}."
         )
+    return value
+
+
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = os.environ.get(name, "").strip().lower() or default
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} must be {' or '.join(allowed)}, not {value!r}.")
     return value
 
 
@@ -47,6 +72,43 @@ def origins(name: str) -> list[str]:
                 f"{name} must list origins such as https://tandem.example, not {value!r}."
             )
     return [value.rstrip("/") for value in values]
+
+
+def address(name: str) -> str:
+    """Under which people reach the panel, without a path; empty when it is not set."""
+    value = os.environ.get(name, "").strip()
+    url = urlsplit(value)
+    plain = not (url.query or url.fragment or url.path.strip("/"))
+    if value and not (url.scheme in ("http", "https") and url.netloc and plain):
+        raise ImproperlyConfigured(
+            f"{name} must be an address such as https://tandem.example, not {value!r}."
+        )
+    return value.rstrip("/")
+
+
+def mail(name: str) -> dict[str, object]:
+    """Django's mail settings from `smtp://user:password@host:587`.
+
+    `smtp` talks in the clear until STARTTLS, which is required; `smtps` is TLS from the start;
+    `smtp+plain` never encrypts. Empty: no mail.
+    """
+    value = os.environ.get(name, "").strip()
+    try:
+        url = urlsplit(value)
+        port = url.port
+    except ValueError as error:
+        # The value holds a password: neither it nor what the parser says of it is repeated.
+        raise ImproperlyConfigured(f"{name} cannot be read: {MAIL_FORM}") from error
+    if value and (url.scheme not in MAIL_PORTS or not url.hostname or url.path.strip("/")):
+        raise ImproperlyConfigured(f"{name} must be {MAIL_FORM}")
+    return {
+        "EMAIL_HOST": url.hostname or "",
+        "EMAIL_PORT": port or MAIL_PORTS.get(url.scheme, 25),
+        "EMAIL_HOST_USER": unquote(url.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(url.password or ""),
+        "EMAIL_USE_TLS": url.scheme == "smtp",
+        "EMAIL_USE_SSL": url.scheme == "smtps",
+    }
 
 
 def names(name: str, default: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 import engine
 from dashboard import admin_theme, env
+from engine import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 STATE_DIR = env.state_dir(BASE_DIR)
@@ -101,6 +102,22 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 
+TELEMETRY_KEEP = env.telemetry_keep(
+    env.integer("TANDEM_KEEP_SECONDS_DAYS", 2, 1, 60),
+    env.integer("TANDEM_KEEP_MINUTES_DAYS", 60, 1, 3_660),
+    env.integer("TANDEM_KEEP_HOURS_DAYS", 1_096, 1, 36_600),
+)
+
+PUBLIC_URL = env.address("TANDEM_PUBLIC_URL")
+_MAIL = env.mail("TANDEM_SMTP_URL")
+EMAIL_HOST = _MAIL["EMAIL_HOST"]
+EMAIL_PORT = _MAIL["EMAIL_PORT"]
+EMAIL_HOST_USER = _MAIL["EMAIL_HOST_USER"]
+EMAIL_HOST_PASSWORD = _MAIL["EMAIL_HOST_PASSWORD"]
+EMAIL_USE_TLS = _MAIL["EMAIL_USE_TLS"]
+EMAIL_USE_SSL = _MAIL["EMAIL_USE_SSL"]
+DEFAULT_FROM_EMAIL = env.text("TANDEM_MAIL_FROM") or "tandem@localhost"
+
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
@@ -132,10 +149,24 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 WHITENOISE_AUTOREFRESH = DEBUG
 
+LOG_FORMAT = env.choice("TANDEM_LOG_FORMAT", "text", ("text", "json"))
+_LOG_LEVEL = env.log_level("TANDEM_LOG_LEVEL", "INFO")
+logs.hide(SECRET_KEY, str(DATABASES["default"]["PASSWORD"]), str(EMAIL_HOST_PASSWORD))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.log_level("TANDEM_LOG_LEVEL", "INFO")},
+    "formatters": {
+        "text": {
+            "()": logs.TextFormatter,
+            "format": "%(asctime)s %(levelname)s %(name)s: %(message)s",
+        },
+        "json": {"()": logs.JsonFormatter},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "root": {"handlers": ["console"], "level": _LOG_LEVEL},
+    # The web server has set up its own by then.
+    "loggers": {
+        "uvicorn": {"handlers": ["console"], "level": _LOG_LEVEL, "propagate": False},
+        "uvicorn.error": {"handlers": [], "level": _LOG_LEVEL, "propagate": True},
+    },
 }

@@ -174,7 +174,8 @@ class Passage:
         journal = self._hold.journal
         if self._closed or (journal.begun and not journal.resumable):
             raise error
-        logger.warning("An answer broke off: %s", error.cause)
+        about = {"request_id": self._hold.request.id}
+        logger.warning("An answer broke off: %s", error.cause, extra=about)
         self._fruitless = 0 if journal.progress > self._progress else self._fruitless + 1
         self._progress = max(journal.progress, self._progress)
         if self._fruitless > FRUITLESS:

@@ -22,6 +22,7 @@ from dashboard.gateway.reconnect import reconnected
 from dashboard.gateway.routes import find_deployment, offered
 from dashboard.gateway.stream import Relay, read_counts
 from dashboard.models import ApiKey, Deployment
+from engine.logs import request_id
 
 PASSED_HEADERS = ("Retry-After", "Cache-Control")
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
@@ -35,6 +36,7 @@ def endpoint(*methods: str) -> Callable[[View], View]:
         @wraps(view)
         async def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             request.META["tandem.request_id"] = ids.new_number()
+            request_id.set(request.META["tandem.request_id"])
             response: HttpResponseBase
             try:
                 if methods and request.method not in methods:

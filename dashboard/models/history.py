@@ -1,10 +1,11 @@
 """What happened and what is being done: lifecycle events, jobs, their steps and log."""
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from dashboard.choices import EventLevel, JobKind, JobStatus, StepStatus
+from dashboard.choices import EventLevel, JobKind, JobStatus, LogLevel, StepStatus
 from dashboard.models.deployments import Deployment
 from dashboard.models.fleet import Node
 from dashboard.models.replicas import Replica
@@ -121,17 +122,27 @@ class JobStep(models.Model):
 
 
 class LogLine(models.Model):
-    """Live log of a launch (engine processes) or a job; pruned by age and count."""
+    """What a launch's processes, a job, a node's agent or its kernel said; pruned by age and
+    count."""
 
     at = models.DateTimeField(auto_now_add=True)
     launch = models.CharField(max_length=32, blank=True, db_index=True)
     job = models.ForeignKey(Job, models.CASCADE, null=True, related_name="log")
+    node = models.ForeignKey(Node, models.CASCADE, null=True, related_name="log")
+    """Where it was said; empty for what the panel itself says."""
     source = models.CharField(max_length=60, verbose_name=_("source"))
-    """`head`, `rank0`, `job` ..."""
+    """`head`, `rank0`, `agent`, `kernel`, `job` ..."""
+    level = models.CharField(
+        _("level"), max_length=10, choices=LogLevel.choices, blank=True, default=""
+    )
+    """Empty where the line does not say."""
+    request = models.CharField(max_length=64, blank=True, default="")
+    """The API request it belongs to, where the line says so."""
     text = models.TextField()
 
     class Meta:
         ordering = ["pk"]
+        indexes = [BrinIndex(fields=["at"], name="log_by_time", pages_per_range=16)]
 
     def __str__(self) -> str:
         return self.text

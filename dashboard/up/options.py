@@ -36,6 +36,7 @@ class Options:
         """Raises ImproperlyConfigured for a malformed value, also one that only Django reads."""
         env.port_range("TANDEM_ENGINE_PORTS", "21000-30999")
         env.flag("TANDEM_DEBUG", False)
+        env.choice("TANDEM_LOG_FORMAT", "text", ("text", "json"))
         env.origins("TANDEM_TRUSTED_ORIGINS")
         if env.text("DATABASE_URL"):
             env.database("DATABASE_URL")

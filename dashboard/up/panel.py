@@ -23,7 +23,7 @@ def load_django(log: Path) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     django.setup()
     handler = logging.FileHandler(log, mode="w")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(logging.getLogger().handlers[0].formatter)
     logging.getLogger().handlers = [handler]
 
 

@@ -9,10 +9,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from engine import logs
 from engine.agent.home import STATE_VARIABLE, HomeLock, state_folder
 from engine.agent.inventory import address_towards, take_inventory
 from engine.agent.link import socket_url
 from engine.agent.node import NodeAgent
+from engine.agent.probes import NodeProbes
+from engine.agent.roots import read_roots
 from engine.drivers import DRIVERS
 from engine.drivers.base import Driver
 from engine.errors import ConfigError, EngineError
@@ -20,26 +23,30 @@ from engine.errors import ConfigError, EngineError
 log = logging.getLogger("engine.agent")
 
 TOKEN_VARIABLE = "TANDEM_NODE_TOKEN"
+DISCOVER_SECONDS = 15.0
+"""For the accelerators' drivers to say what there is; without any it takes no time."""
 
 
 def main(arguments: list[str] | None = None, drivers: Mapping[str, Driver] = DRIVERS) -> int:
     """Exit code: 0 after an asked stop, 1 after a failure, 2 for a wrong call."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-    )
     try:
+        logs.set_up(sys.stderr)
         socket_url(options.server)
         token = read_token(options)
+        logs.hide(token)
         address = options.address or address_towards(options.server)
         folder = state_folder(options.state, token)
+        probes = NodeProbes(folder, read_roots())
         lock = HomeLock(folder)
     except (EngineError, OSError) as error:
         print(f"engine.agent: {error}", file=sys.stderr)
         return 2
-    inventory = take_inventory(address, link_address=options.link_address)
+    found = probes.accelerators.discover(DISCOVER_SECONDS)
+    inventory = take_inventory(address, link_address=options.link_address, accelerators=found)
+    agent = NodeAgent(options.server, token, inventory, folder, drivers, probes)
     try:
-        return asyncio.run(_serve(NodeAgent(options.server, token, inventory, folder, drivers)))
+        return asyncio.run(_serve(agent))
     finally:
         lock.release()
 

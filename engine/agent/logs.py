@@ -2,6 +2,8 @@
 
 from collections import deque
 
+from engine.logs import read_line
+
 TAIL_LINES = 200
 BATCH_LINES = 100
 """Lines sent at a time; with four batches a second, a flood costs at most this much."""
@@ -14,8 +16,9 @@ class LogBuffer:
         self._left_out = 0
 
     def append(self, line: str, fresh: bool = True) -> None:
-        """A line that is not fresh was sent before, by another agent."""
-        self._tail.append(line)
+        """A line that is not fresh was sent before, by another agent. The tail is for people, and
+        holds the words of a JSON line."""
+        self._tail.append(read_line(line).text)
         if not fresh:
             return
         if len(self._unsent) == BATCH_LINES:

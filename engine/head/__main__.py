@@ -11,7 +11,8 @@ import time
 import msgspec
 import uvicorn
 
-from engine.errors import EngineError
+from engine import logs
+from engine.errors import ConfigError, EngineError
 from engine.head.collector import collect_rarely
 from engine.head.front import ListenError
 from engine.head.process import run_head
@@ -25,7 +26,11 @@ log = logging.getLogger("engine.head")
 
 
 def main() -> int:
-    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
+    try:
+        logs.set_up(sys.stdout, "%(message)s")
+    except ConfigError as error:
+        print(error, flush=True)
+        return GIVEN_UP
     follow_parent()
     pulse()
     collect_rarely()
@@ -42,6 +47,8 @@ def main() -> int:
     if spec.role != "head":
         log.error("The launch spec on standard input is not a head's.")
         return GIVEN_UP
+    logs.about(launch=spec.launch)
+    logs.hide(spec.token)
     factory = uvicorn.Config(app="", loop="auto").get_loop_factory()
     try:
         with asyncio.Runner(loop_factory=factory) as runner:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from engine import logs
 from engine.protocol.launch import GIVEN_UP, ProcessSpec, decode_spec
 from engine.rank.lifeline import follow_parent, leave, pulse, say, stop_on_signals, watch_stdin
 
@@ -20,6 +21,8 @@ def main() -> None:
         # Its threads are known: with everything imported it waits, ready to take a rank's place.
         _import_rank()
     spec = _read_spec()
+    logs.about(launch=spec.launch, rank=spec.rank or 0)
+    logs.hide(spec.token)
     watch_stdin()
     _limit_threads(spec.config.threads_per_rank)
     # Only now, at the latest: torch reads the thread settings when it is imported.

@@ -6,8 +6,11 @@ import os
 import signal
 import sys
 import threading
+from functools import cache
 from typing import NoReturn
 
+from engine.errors import ConfigError
+from engine.logs import encode_line, redact, wanted_format
 from engine.protocol.launch import AT_WORK
 
 PULSE_VARIABLE = "TANDEM_PULSE_FD"
@@ -18,7 +21,8 @@ _at_work = threading.Event()
 
 def say(sentence: str) -> None:
     """One line in the log that the agent follows."""
-    print(sentence, flush=True)
+    line = encode_line(sentence, logger="engine.rank") if _as_json() else redact(sentence)
+    print(line, flush=True)
 
 
 def leave(code: int) -> NoReturn:
@@ -26,6 +30,14 @@ def leave(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+@cache
+def _as_json() -> bool:
+    try:
+        return wanted_format() == "json"
+    except ConfigError:
+        return False  # Its agent does not start with such a setting.
 
 
 def follow_parent() -> None:

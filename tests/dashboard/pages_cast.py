@@ -62,6 +62,10 @@ def make_node(name: str, status: NodeStatus = NodeStatus.ONLINE) -> Node:
     return node
 
 
+def make_smol() -> Deployment:
+    return Deployment.objects.create(name="smol", model=make_model())
+
+
 def make_launch(deployment: Deployment, *nodes: Node) -> Replica:
     """One rank a node, still loading: nothing about it has been measured."""
     plan = ParallelPlan(tp=deployment.tp, pp=deployment.pp)

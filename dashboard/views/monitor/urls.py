@@ -1,9 +1,12 @@
 """The pages under Monitor, in the order of their tabs."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, include, path
 from django.utils.translation import gettext_lazy as _
 
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("dashboard.views.monitor.now")),
+    path("", include("dashboard.views.monitor.logs")),
+]
 """Each page appends its `path("", include("dashboard.views.monitor.<page>"))`."""
 
 TABS = (
