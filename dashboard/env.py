@@ -39,8 +39,8 @@ def telemetry_keep(seconds: int, minutes: int, hours: int) -> dict[str, timedelt
     """Level -> how long it is kept, from days; a coarser level is kept at least as long."""
     if not seconds <= minutes <= hours:
         raise ImproperlyConfigured(
-            "TANDEM_KEEP_SECONDS_DAYS must not be more than TANDEM_KEEP_MINUTES_DAYS, nor that more "
-            f"than TANDEM_KEEP_HOURS_DAYS; they are {seconds}, {minutes} and {hours}."
+            "TANDEM_KEEP_SECONDS_DAYS must not be more than TANDEM_KEEP_MINUTES_DAYS, nor that "
+            f"more than TANDEM_KEEP_HOURS_DAYS; they are {seconds}, {minutes} and {hours}."
         )
     kept = {"second": seconds, "minute": minutes, "hour": hours}
     return {level: timedelta(days=days) for level, days in kept.items()}

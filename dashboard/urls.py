@@ -5,7 +5,7 @@ from django.urls import include, path
 from django.views.i18n import JavaScriptCatalog
 
 from dashboard.views.metrics import metrics
-from monitoring.views import telemetry_seed
+from monitoring.views import telemetry_csv, telemetry_series
 
 urlpatterns = [
     path("", include("dashboard.health")),
@@ -14,7 +14,8 @@ urlpatterns = [
     path("", include("dashboard.views.chat")),
     path("monitor/", include("dashboard.views.monitor.urls")),
     path("", include("dashboard.views.keys")),
-    path("telemetry/seed", telemetry_seed, name="telemetry-seed"),
+    path("telemetry/series", telemetry_series, name="telemetry-series"),
+    path("telemetry/series.csv", telemetry_csv, name="telemetry-csv"),
     path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("i18n.js", JavaScriptCatalog.as_view(packages=["dashboard"]), name="javascript-catalog"),

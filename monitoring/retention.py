@@ -1,24 +1,33 @@
-"""How long readings are kept."""
+"""How long readings and roll-ups are kept."""
 
-from datetime import timedelta
+import logging
+from datetime import datetime, timedelta
 
 from django.db import connection
-from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from monitoring.models import Layout, Reading
+from monitoring import partitions
+from monitoring.levels import HOUR, LEVELS
+from monitoring.models import Due
 
-KEEP = timedelta(hours=24)
-LAYOUT_GRACE = timedelta(hours=1)
-"""A fresh layout may still be waiting for its first reading."""
+log = logging.getLogger(__name__)
+
+LAYOUT_GRACE = timedelta(days=1)
+"""A fresh layout may still be waiting for its first minute."""
+UNUSED = """
+DELETE FROM monitoring_layout l
+WHERE l.created < %(created)s AND (l.seen IS NULL OR l.seen < %(seen)s)
+  AND NOT EXISTS (SELECT 1 FROM monitoring_reading r WHERE r.layout_id = l.id)
+"""
 
 
-def prune(keep: timedelta = KEEP) -> int:
-    """Delete readings older than `keep` and layouts nothing uses; returns the readings deleted."""
-    now = timezone.now()
+def care(now: datetime | None = None) -> None:
+    """Make what is needed next, drop what is too old. Every hour, and whenever a worker starts."""
+    moment = now or timezone.now()
+    made = partitions.ensure(moment)
+    gone = [name for level in LEVELS for name in partitions.drop(level, moment - level.keep)]
+    if made or gone:
+        log.info("telemetry tables made: %s; dropped: %s", made or "none", gone or "none")
+    Due.objects.filter(at__lt=moment - HOUR.keep).delete()
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM monitoring_reading WHERE at < %s", [now - keep])
-        deleted: int = cursor.rowcount
-    used = Reading.objects.filter(layout=OuterRef("pk"))
-    Layout.objects.filter(~Exists(used), created__lt=now - LAYOUT_GRACE).delete()
-    return deleted
+        cursor.execute(UNUSED, {"created": moment - LAYOUT_GRACE, "seen": moment - HOUR.keep})

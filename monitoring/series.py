@@ -3,13 +3,28 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
 
+from django.db import connection
+from django.utils import timezone
+
+from monitoring import growth, levels
+from monitoring.levels import HOUR, MINUTE, SECOND, LevelName
+from monitoring.lines import lines, stretches
 from monitoring.packing import Field
 from monitoring.samples import series_key
-from monitoring.scopes import Subject
+from monitoring.scopes import Subject, topic_of
+from monitoring.tracks import layouts, tracks
 
-LevelName = Literal["second", "minute", "hour"]
+__all__ = ["Gain", "History", "Latest", "LevelName", "Series", "gains", "history", "latest"]
+
+LATEST = """
+SELECT l.id, r.at, r.numbers
+FROM unnest(%s::bigint[]) AS l (id) CROSS JOIN LATERAL (
+    SELECT at, numbers FROM monitoring_reading
+    WHERE layout_id = l.id AND at >= %s ORDER BY at DESC LIMIT 1
+) AS r
+ORDER BY r.at
+"""
 
 
 @dataclass
@@ -84,9 +99,21 @@ def history(
 ) -> History:
     """At most about `points` rows a series, at the finest level that is kept for that time.
 
-    Whatever the level, no minimum and no maximum is lost.
+    Whatever the level, no minimum and no maximum is lost. What is not rolled up yet is read from
+    the finer level; what sums up the fleet is known by the minute.
     """
-    raise NotImplementedError
+    now = timezone.now()
+    until = min(until, now + MINUTE.step)
+    grouped = any(subject.role == "group" for subject in subjects)
+    finest = MINUTE if grouped else SECOND
+    level = levels.choose(since, until, now, points, len(subjects), finest)
+    width = levels.width(level, since, until, points)
+    found = tracks(subjects, metrics, since)
+    series = []
+    for topic, described, columns in lines(found, stretches(level, since, until, now), width):
+        metric, unit, source, kind, scope, reason, label = described
+        series.append(Series(topic, metric, scope, label, unit, kind, source, reason, *columns))
+    return History(level.name, float(width), series)
 
 
 def gains(
@@ -96,10 +123,32 @@ def gains(
     until: datetime,
     step: timedelta,
 ) -> list[Gain]:
-    """By series and bucket of `step` (whole minutes, or hours for more than some days)."""
-    raise NotImplementedError
+    """By series and bucket of `step` (whole minutes, or hours for more than some days).
+
+    Whole minutes count: from the one that `since` lies in to the last that begins before `until`.
+    Buckets begin at multiples of `step` since the epoch. In order of time.
+    """
+    now = timezone.now()
+    level = HOUR if step >= HOUR.step and since < now - MINUTE.keep else MINUTE
+    found = tracks(subjects, metrics, since)
+    grown = growth.by_bucket(found, stretches(level, since, min(until, now), now), step)
+    return [
+        Gain(topic, *place.series, place.field[3], at, amount, covered)
+        for (topic, at, place), (amount, covered) in grown
+    ]
 
 
 def latest(subjects: Sequence[Subject], within: timedelta) -> dict[str, Latest]:
     """Topic -> its newest reading, of those not older than `within`."""
-    raise NotImplementedError
+    since = timezone.now() - within
+    described = {layout.pk: layout for layout in layouts(subjects, since)}
+    with connection.cursor() as cursor:
+        cursor.execute(LATEST, [list(described), since])
+        rows = cursor.fetchall()
+    newest = {}
+    for pk, at, numbers in rows:
+        layout = described[pk]
+        topic = topic_of(layout.node_id, layout.subject)
+        fields = [tuple(described) for described in layout.fields]
+        newest[topic] = Latest(topic, at, fields, numbers)
+    return newest

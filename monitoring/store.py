@@ -1,87 +1,188 @@
-"""Frames into Postgres: binary COPY, and a slower path for what is there already."""
+"""Frames into Postgres: one binary COPY a batch, and a second way for what may be there already."""
 
 import logging
-from collections.abc import Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 
 from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from monitoring.frames import Frame, SubjectReading
-from monitoring.models import Layout
+from monitoring.levels import MINUTE, SECOND
+from monitoring.models import Due, Layout
+from monitoring.rows import HEADER, TRAILER, RowPacker, microseconds
+from monitoring.shapes import shapes_of
 
 log = logging.getLogger(__name__)
 
-COPY = "COPY monitoring_reading (layout_id, at, numbers) FROM STDIN (FORMAT BINARY)"
-INSERT = (
-    "INSERT INTO monitoring_reading (layout_id, at, numbers) "
-    "VALUES (%s, %s, %s::double precision[]) ON CONFLICT DO NOTHING"
+COPY = "COPY {table} (layout_id, at, numbers) FROM STDIN (FORMAT BINARY)"
+INBOX = "monitoring_inbox"
+MAKE_INBOX = (
+    f"CREATE TEMPORARY TABLE IF NOT EXISTS {INBOX} "
+    "(layout_id bigint, at timestamptz, numbers float8[]) ON COMMIT DELETE ROWS"
 )
-MAX_CACHED_LAYOUTS = 10_000
+FROM_INBOX = (
+    f"INSERT INTO monitoring_reading SELECT layout_id, at, numbers FROM {INBOX} "
+    "ON CONFLICT DO NOTHING RETURNING layout_id, at"
+)
+LATE = timedelta(seconds=60)
+"""An older reading's minute may have been rolled up: it is noted as due, and the reading may have
+come before."""
+MOST_CACHED = 50_000
+NODE_GONE = gettext_noop("The node is not in the fleet any more.")
+TOO_OLD = gettext_noop("The reading is older than what is kept by the second.")
 
-Row = tuple[int, datetime, list[float | None]]
+Key = tuple[int, str, str]
+"""Node, subject, digest of the fields."""
 
-_layouts: dict[tuple[int, str, str], int] = {}
-"""(node, subject, digest) -> Layout id; forgotten when Postgres says that one is gone."""
+_packers: dict[Key, tuple[int, RowPacker]] = {}
+"""Layout id and how its rows are packed; asked of Postgres with each batch."""
 
 
 def store(frames: Sequence[Frame]) -> None:
     """Write all frames in one transaction and set their `stored`.
 
     A frame that is there already (resent after a lost answer) is left as it is. A frame of a node
-    that has been removed is refused. Raises django.db.DatabaseError when Postgres cannot be used.
+    that has been removed, or from before what is kept, is refused. Raises django.db.DatabaseError
+    when Postgres cannot be used.
     """
+    now = timezone.now()
+    taken = [frame for frame in frames if not _too_old(frame, now)]
+    _know(taken)
+    taken = [frame for frame in taken if not _of_nobody(frame)]
+    if not taken:
+        return
+    late = [frame for frame in taken if frame.at < now - LATE]
     try:
-        with transaction.atomic():
-            _copy([row for frame in frames for row in _rows(frame)])
+        if late:
+            _write_again(taken, late)
+        else:
+            _write(taken)
     except IntegrityError:
-        _layouts.clear()
-        for frame in frames:
-            _store_one(frame)
-    else:
-        for frame in frames:
-            frame.stored = len(frame.readings)
+        _write_again(taken, late)
 
 
-def _copy(rows: Sequence[Row]) -> None:
-    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(COPY) as copy:
-        copy.set_types(["int8", "timestamptz", "float8[]"])
-        for row in rows:
-            copy.write_row(row)
+def _too_old(frame: Frame, now: datetime) -> bool:
+    if frame.at >= now - SECOND.keep:
+        return False
+    return _refuse(frame, TOO_OLD)
 
 
-def _store_one(frame: Frame) -> None:
-    try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            stored = 0
-            for row in _rows(frame):
-                cursor.execute(INSERT, row)
-                stored += cursor.rowcount
-    except IntegrityError as error:
-        _layouts.clear()
-        frame.stored = 0
-        frame.refused.append("The node is not in the fleet any more.")
-        log.info("telemetry of node %s refused: %s", frame.node, error)
-    else:
-        frame.stored = stored
+def _of_nobody(frame: Frame) -> bool:
+    if all(_key(frame.node, reading) in _packers for reading in frame.readings):
+        return False
+    return _refuse(frame, NODE_GONE)
 
 
-def _rows(frame: Frame) -> list[Row]:
-    return [
-        (_layout(frame.node, reading), frame.at, list(reading.numbers))
-        for reading in frame.readings
-    ]
+def _refuse(frame: Frame, sentence: str) -> bool:
+    frame.stored = 0
+    frame.refused.append(sentence)
+    return True
 
 
-def _layout(node: int, reading: SubjectReading) -> int:
-    key = (node, reading.subject, reading.layout.digest)
-    if key not in _layouts:
-        if len(_layouts) >= MAX_CACHED_LAYOUTS:
-            _layouts.clear()
-        row, _made = Layout.objects.get_or_create(
-            node_id=node,
-            subject=reading.subject,
-            digest=key[2],
-            defaults={"fields": reading.fields},
-        )
-        _layouts[key] = row.pk
-    return _layouts[key]
+def _write(frames: Sequence[Frame]) -> None:
+    """All rows are new, or IntegrityError."""
+    with transaction.atomic():
+        _copy("monitoring_reading", frames)
+    for frame in frames:
+        frame.stored = len(frame.readings)
+
+
+def _write_again(frames: Sequence[Frame], late: Iterable[Frame]) -> None:
+    """Rows that are there already are passed over."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(MAKE_INBOX)
+            _copy(INBOX, frames)
+            cursor.execute(FROM_INBOX)
+            new = Counter(cursor.fetchall())
+            cursor.execute(f"TRUNCATE {INBOX}")
+        minutes = {MINUTE.floor(frame.at) for frame in late}
+        Due.objects.bulk_create(Due(level=MINUTE.name, at=minute) for minute in sorted(minutes))
+    for frame in frames:
+        rows = {(_packers[_key(frame.node, reading)][0], frame.at) for reading in frame.readings}
+        stored = [row for row in rows if new[row]]
+        new.subtract(stored)
+        frame.stored = len(stored)
+
+
+def _copy(table: str, frames: Sequence[Frame]) -> None:
+    rows = b"".join((HEADER, *_rows(frames), TRAILER))
+    statement = COPY.format(table=table)
+    with (
+        connection.cursor() as cursor,
+        connection.wrap_database_errors,
+        cursor.copy(statement) as copy,
+    ):
+        copy.write(rows)
+
+
+def _rows(frames: Sequence[Frame]) -> Iterable[bytes]:
+    for frame in frames:
+        at = microseconds(frame.at)
+        for reading in frame.readings:
+            yield _packers[_key(frame.node, reading)][1].pack(at, reading.numbers)
+
+
+def _key(node: int, reading: SubjectReading) -> Key:
+    return node, reading.subject, reading.layout.digest
+
+
+def _know(frames: Sequence[Frame]) -> None:
+    """Every layout of theirs that a node in the fleet has stands in `_packers` afterwards."""
+    wanted = {_key(frame.node, reading): reading for frame in frames for reading in frame.readings}
+    if len(_packers) > MOST_CACHED:
+        _packers.clear()
+    _forget_removed([_packers[key][0] for key in wanted if key in _packers])
+    missing = {key: reading for key, reading in wanted.items() if key not in _packers}
+    if missing:
+        _make(missing)
+        _look_up(missing)
+
+
+def _forget_removed(known: list[int]) -> None:
+    there = set(Layout.objects.filter(pk__in=known).values_list("pk", flat=True))
+    removed = set(known) - there
+    if removed:
+        for key in [key for key, (pk, _packer) in _packers.items() if pk in removed]:
+            del _packers[key]
+
+
+def _make(missing: dict[Key, SubjectReading]) -> None:
+    """Those of nodes that are in the fleet. One removed at this instant is looked for once more."""
+    nodes = Layout._meta.get_field("node").related_model._base_manager
+    for _attempt in range(2):
+        asked = {node for node, _subject, _digest in missing}
+        known = set(nodes.filter(pk__in=asked).values_list("pk", flat=True))
+        rows = [_layout(key, reading) for key, reading in missing.items() if key[0] in known]
+        try:
+            with transaction.atomic():
+                Layout.objects.bulk_create(rows, ignore_conflicts=True)
+        except IntegrityError as error:
+            log.info("a node was removed while its layouts were stored: %s", error)
+        else:
+            return
+
+
+def _layout(key: Key, reading: SubjectReading) -> Layout:
+    node, subject, digest = key
+    return Layout(
+        node_id=node,
+        subject=subject,
+        digest=digest,
+        fields=reading.fields,
+        shapes=shapes_of(subject, reading.fields),
+    )
+
+
+def _look_up(missing: dict[Key, SubjectReading]) -> None:
+    nodes = {node for node, _subject, _digest in missing}
+    digests = {digest for _node, _subject, digest in missing}
+    found = Layout.objects.filter(node__in=nodes, digest__in=digests)
+    for pk, *key in found.values_list("pk", "node_id", "subject", "digest"):
+        reading = missing.get((key[0], key[1], key[2]))
+        if reading is not None:
+            packer = RowPacker(pk, reading.layout.absent)
+            _packers[_key(key[0], reading)] = pk, packer
