@@ -69,6 +69,9 @@ GPU_XID_ERRORS = Metric("gpu_xid_errors_total", "errors", "counter")
 GPU_HEALTH = Metric("gpu_health_ratio", "ratio")
 """1 healthy, 0 not, as the device's own driver judges."""
 
+FIRMWARE_STAGED = Metric("firmware_staged_ratio", "ratio")
+"""Labelled by component: 1 while a version lies there that is not active yet."""
+
 # Power, energy and sound. Scopes overlap and are never added up.
 POWER = Metric("power_watts", "watts")
 """Scope: `accelerator`, `cpu`, `host` (the BMC's or the board's) or `wall` (a metered plug)."""
@@ -78,6 +81,10 @@ NOISE = Metric("noise_dba", "dB(A)", signed=True)
 """Labelled by where it is heard. A-weighted sound pressure, energetic mean of the second."""
 NOISE_BAND = Metric("noise_band_dba", "dB(A)")
 """Half the width of what the level may really be."""
+MICROPHONE_LEVEL = Metric("microphone_level_dbfs", "dBFS", signed=True)
+"""Labelled by source: A-weighted, before any calibration; full-scale RMS is 0."""
+SOURCE_AGE = Metric("source_age_seconds", "seconds")
+"""Labelled by source: how old the newest reading is of what is asked outside the machine."""
 
 # An engine (`launch:<id>`).
 TOKENS_PER_SECOND = Metric("generation_tokens_per_second", "tokens/s")

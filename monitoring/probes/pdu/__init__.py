@@ -1,0 +1,1 @@
+"""Metered outlets, read over SNMP."""

@@ -1,0 +1,1 @@
+"""A BMC, read over Redfish: the old resources and the new ones."""

@@ -1,0 +1,1 @@
+"""How loud it is: meters, microphones, the fan law, the data sheet."""
