@@ -1,4 +1,4 @@
-"""Which nodes, engines and ranks a page about something looks at."""
+"""Which nodes, accelerators, engines and ranks a page about something looks at."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,12 @@ from django.utils.translation import gettext as _
 from dashboard.models import Node, Rank, Replica
 from monitoring.scopes import ScopeName, Subject
 
+MOST_LINES = 16
+"""A fleet of more nodes, or more engines, is told summed up: nobody reads so many lines."""
+
 
 def subjects(scope: ScopeName, pk: int | None) -> list[Subject]:
-    """Nodes first, then engines, then ranks. A scope whose row is gone has none."""
+    """Nodes first, then accelerators, engines, ranks. A scope whose row is gone has none."""
     if scope == "node":
         ranks = Rank.objects.filter(node=pk)
         return [*_nodes(Node.objects.filter(pk__in=[pk])), *_ranks(ranks, with_node=False)]
@@ -19,15 +22,46 @@ def subjects(scope: ScopeName, pk: int | None) -> list[Subject]:
         nodes = Node.objects.filter(ranks__in=ranks.filter(replica__ended_at=None)).distinct()
         engines = _engines(Replica.objects.filter(deployment=pk))
         return [*_nodes(nodes), *engines, *_ranks(ranks, with_node=True)]
-    found = [*_nodes(Node.objects.all()), *_engines(Replica.objects.all())]
     if scope == "everything":
-        found += _ranks(Rank.objects.all(), with_node=True)
-    return found
+        return [
+            *_nodes(Node.objects.all()),
+            *_engines(Replica.objects.all()),
+            *_ranks(Rank.objects.all(), with_node=True),
+        ]
+    return [*_fleet_nodes(), *_fleet_engines()]
 
 
-def _nodes(nodes: QuerySet[Node]) -> Iterator[Subject]:
-    for node in nodes.order_by("name"):
-        yield Subject("node", node.name, node=node.pk, node_name=node.name)
+def _fleet_nodes() -> list[Subject]:
+    if Node.objects.count() <= MOST_LINES:
+        return list(_nodes(Node.objects.all()))
+    return [Subject("group:node", _("all nodes")), Subject("group:gpu", _("all accelerators"))]
+
+
+def _fleet_engines() -> list[Subject]:
+    engines = list(_engines(Replica.objects.all()))
+    if len(engines) <= MOST_LINES:
+        return engines
+    return [Subject("group:engine", _("all deployments"))]
+
+
+def _nodes(nodes: QuerySet[Node]) -> list[Subject]:
+    """Each with its accelerators, behind the nodes."""
+    found = list(nodes.order_by("name"))
+    return [
+        *(Subject("node", node.name, node=node.pk, node_name=node.name) for node in found),
+        *(gpu for node in found for gpu in _gpus(node)),
+    ]
+
+
+def _gpus(node: Node) -> Iterator[Subject]:
+    hardware = node.hardware
+    for device in hardware.accelerators if hardware is not None else []:
+        yield Subject(
+            f"gpu:{device.index}",
+            _("accelerator %(index)s · %(node)s") % {"index": device.index, "node": node.name},
+            node=node.pk,
+            node_name=node.name,
+        )
 
 
 def _engines(replicas: QuerySet[Replica]) -> Iterator[Subject]:

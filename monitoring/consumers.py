@@ -1,35 +1,24 @@
-"""Live telemetry for browsers: one latest slot a topic, so a slow one misses frames."""
+"""`/ws/telemetry`: live telemetry for signed-in browsers."""
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
-import redis
-from channels.db import database_sync_to_async
-from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from channels.generic.websocket import AsyncWebsocketConsumer
 from django.http import QueryDict
 from django.utils import translation
 
-from monitoring.charts import metrics
-from monitoring.live import FLEET, launch_group, launch_of, node_group
-from monitoring.packing import Field
-from monitoring.scopes import Subject, subjects, topic_of
+from monitoring.live import live
+from monitoring.view import Client, Key
 
 log = logging.getLogger(__name__)
 
-MIN_INTERVAL_SECONDS = 0.8
-"""Frames of a topic closer than this are skipped: a page gets about one a second."""
-REFRESH_SECONDS = 5.0
-"""How often it is asked anew what the scope consists of: a restart brings another launch."""
 SEND_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
 SIGNED_OUT = 4401
 TOO_SLOW = 4408
-
-LiveFrame = dict[str, Any]
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -37,100 +26,63 @@ class Wanted(msgspec.Struct, frozen=True):
     id: int | None = None
 
 
-class Subscribe(msgspec.Struct, frozen=True):
-    subscribe: Wanted
+class Asked(msgspec.Struct, frozen=True):
+    subscribe: Wanted | None = None
+    grid: str | None = None
+    """A metric of every accelerator in the scope, told with `subscribe`."""
+    pause: bool | None = None
 
 
-class LatestSlots:
-    """The newest frame of each topic until it is taken."""
+class TelemetryConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
+    """`{"subscribe": {"scope", "id"}, "grid"}` and `{"pause"}` in; `{"layouts"}` before the
+    `{"frames", "now"}` that need them, `{"grid"}`, and `{"changed": true}` out, when the page should
+    be seeded anew: the scope consists of other subjects than before, or its past was filled in."""
 
-    def __init__(self) -> None:
-        self._slots: dict[str, LiveFrame] = {}
-        self._taken: dict[str, float] = {}
-        self._filled = asyncio.Event()
+    channel_layer_alias = "none"
+    """What is read comes through the hub of this process."""
 
-    def put(self, topic: str, frame: LiveFrame) -> None:
-        if frame["at"] - self._taken.get(topic, 0.0) >= MIN_INTERVAL_SECONDS:
-            self._slots[topic] = frame
-            self._filled.set()
-
-    async def take(self) -> list[LiveFrame]:
-        await self._filled.wait()
-        self._filled.clear()
-        frames = list(self._slots.values())
-        self._taken.update((topic, frame["at"]) for topic, frame in self._slots.items())
-        self._slots.clear()
-        return frames
-
-
-class TelemetryConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
-    """`{"subscribe": {"scope", "id"}}` in; `{"frames": [...]}` out, and `{"changed": true}` when
-    the scope consists of other subjects than before and should be seeded anew."""
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Without Channels' look at old database connections: none is opened here."""
+        await getattr(self, message["type"].replace(".", "_"))(message)
 
     async def connect(self) -> None:
-        self._slots = LatestSlots()
-        self._wanted: Wanted | None = None
-        self._topics: frozenset[str] = frozenset()
-        self._metrics: frozenset[str] = frozenset()
-        self._groups: frozenset[str] = frozenset()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._client = Client()
+        self._sending: asyncio.Task[None] | None = None
         user = self.scope.get("user")
         if user is None or not user.is_authenticated:
             await self.close(SIGNED_OUT)
             return
         self._language = _language(self.scope["query_string"])
         await self.accept()
+        self._sending = asyncio.create_task(self._send())
 
     async def disconnect(self, code: int) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        with suppress(redis.RedisError, OSError):  # A channel layer that is down forgets by itself.
-            await self._join(frozenset())
+        live().hub.leave(self._client)
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.wait({self._sending})
 
-    async def receive_json(self, content: Any, **_kwargs: Any) -> None:
+    async def receive(
+        self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any
+    ) -> None:
         try:
-            self._wanted = msgspec.convert(content, Subscribe).subscribe
-        except msgspec.ValidationError as error:
-            await self.send_json({"error": str(error)})
+            asked = msgspec.json.decode(text_data or bytes_data or b"", type=Asked)
+        except msgspec.MsgspecError as error:
+            await self.send(text_data=msgspec.json.encode({"error": str(error)}).decode())
             return
-        self._metrics = metrics(self._wanted.scope)
-        await self._resolve()
-        if not self._tasks:
-            self._tasks = [
-                asyncio.create_task(self._send_frames()),
-                asyncio.create_task(self._keep_resolving()),
-            ]
-        await self.send_json({"subscribed": sorted(self._topics)})
+        if asked.pause is not None:
+            self._client.pause(asked.pause)
+        if asked.subscribe is not None:
+            wanted = asked.subscribe
+            key = Key(wanted.scope, wanted.id, self._language, asked.grid)
+            await live().hub.follow(self._client, key)
 
-    async def telemetry_frame(self, message: dict[str, Any]) -> None:
-        """From `monitoring.live`: leave the frame in its slots and go on."""
-        for subject, fields, numbers in message["readings"]:
-            topic = topic_of(message["node"], subject)
-            if topic in self._topics:
-                told = zip(fields, numbers, strict=True)
-                self._slots.put(topic, self._frame(topic, message["at"], told))
-
-    def _frame(
-        self, topic: str, at: float, told: Iterable[tuple[Field, float | None]]
-    ) -> LiveFrame:
-        """What the scope's charts draw: value or reason, and how each came about."""
-        frame: LiveFrame = {"topic": topic, "at": at, "values": {}, "absent": {}, "how": {}}
-        for (metric, _unit, source, kind, _scope, reason, _label), number in told:
-            if metric not in self._metrics or metric in frame["how"]:
-                continue
-            frame["values"][metric] = number
-            frame["how"][metric] = (kind, source)
-            if number is None:
-                frame["absent"][metric] = reason
-        return frame
-
-    async def _send_frames(self) -> None:
+    async def _send(self) -> None:
         try:
             while True:
-                frames = [self._translated(frame) for frame in await self._slots.take()]
-                async with asyncio.timeout(SEND_SECONDS):
-                    await self.send_json({"frames": frames})
+                for message in await self._client.take():
+                    async with asyncio.timeout(SEND_SECONDS):
+                        await self.send(text_data=message)
         except TimeoutError:
             log.info("a telemetry client took nothing for %.0f s and is let go", SEND_SECONDS)
             with suppress(TimeoutError):
@@ -138,49 +90,6 @@ class TelemetryConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Ch
                     await self.close(TOO_SLOW)
         except OSError:
             return  # The client has gone; `disconnect` follows.
-
-    async def _keep_resolving(self) -> None:
-        while True:
-            await asyncio.sleep(REFRESH_SECONDS)
-            if await self._resolve():
-                await self.send_json({"changed": True})
-
-    async def _resolve(self) -> bool:
-        """Follow what the scope consists of now; whether that has changed."""
-        assert self._wanted is not None
-        found = await database_sync_to_async(subjects)(self._wanted.scope, self._wanted.id)
-        topics = frozenset(subject.topic for subject in found)
-        if topics == self._topics:
-            return False
-        await self._join(_groups(self._wanted, found))
-        self._topics = topics
-        return True
-
-    async def _join(self, groups: frozenset[str]) -> None:
-        for group in self._groups - groups:
-            await self.channel_layer.group_discard(group, self.channel_name)
-        for group in groups - self._groups:
-            await self.channel_layer.group_add(group, self.channel_name)
-        self._groups = groups
-
-    def _translated(self, frame: LiveFrame) -> LiveFrame:
-        with translation.override(self._language):
-            absent = {
-                metric: translation.gettext(reason) if reason else ""
-                for metric, reason in frame["absent"].items()
-            }
-        return {**frame, "absent": absent}
-
-
-def _groups(wanted: Wanted, found: list[Subject]) -> frozenset[str]:
-    if wanted.scope == "fleet":
-        return frozenset({FLEET})
-    launches = {launch_of(subject.subject) for subject in found} - {None}
-    nodes = {subject.node for subject in found} - {None}
-    return frozenset(
-        [launch_group(launch) for launch in launches if launch]
-        + [node_group(node) for node in nodes if node is not None]
-    )
 
 
 def _language(query: bytes) -> str:

@@ -17,7 +17,7 @@ from monitoring.packing import Field, Layout, Numbers
 MOST_READINGS = 1024
 MOST_FIELDS = 1024
 MOST_LAYOUTS = 16_384
-"""Of one connection; an agent that needs more changes its mind every second."""
+"""Of one connection; more are forgotten, those told longest ago first."""
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
 MAX_AHEAD = timedelta(minutes=5)
 
@@ -56,6 +56,52 @@ class CheckedLayout:
     def whole(self) -> bool:
         return self.places == tuple(range(len(self.places)))
 
+    @cached_property
+    def least(self) -> int:
+        """How many numbers a reading has at least."""
+        return max(self.places, default=-1) + 1
+
+    @cached_property
+    def present(self) -> tuple[int, ...]:
+        return tuple(place for place, absent in enumerate(self.absent) if not absent)
+
+    @cached_property
+    def _holes(self) -> tuple[int, ...]:
+        return tuple(place for place, absent in enumerate(self.absent) if absent)
+
+    @cached_property
+    def _unsigned(self) -> tuple[int, ...]:
+        return tuple(place for place in self.present if not self.signed[place])
+
+    @cached_property
+    def shown(self) -> tuple[int, ...] | None:
+        """The places of what is shown live: all (None) but the bars of histograms."""
+        shown = tuple(
+            place
+            for place, (metric, *_rest) in enumerate(self.fields)
+            if metric not in METRICS or METRICS[metric].shape != "bucket"
+        )
+        return None if len(shown) == len(self.fields) else shown
+
+    @cached_property
+    def _firsts(self) -> dict[str, int]:
+        """Metric -> where it stands: without a label, else the first of those with one."""
+        order = sorted(range(len(self.fields)), key=lambda place: bool(self.fields[place][6]))
+        return {self.fields[place][0]: place for place in reversed(order)}
+
+    def place(self, metric: str) -> int | None:
+        return self._firsts.get(metric)
+
+    def sound(self, numbers: Numbers) -> bool:
+        """Whether they are all as told: a quick look that spares the close one."""
+        known = [number for place in self.present if (number := numbers[place]) is not None]
+        if len(known) != len(self.present) or not math.isfinite(sum(known)):
+            return False
+        if any(numbers[place] is not None for place in self._holes):
+            return False
+        least = min(known, default=0.0)
+        return least >= 0.0 or all((numbers[place] or 0.0) >= 0.0 for place in self._unsigned)
+
 
 @dataclass(frozen=True)
 class SubjectReading:
@@ -84,6 +130,11 @@ class Frame:
     stored: int | None = None
     """Rows written: 0 for one that was there already, None while it is not written yet."""
 
+    @property
+    def weight(self) -> int:
+        """How many numbers it holds."""
+        return sum(len(reading.numbers) for reading in self.readings)
+
 
 class Layouts:
     """What one connection has told of its layouts."""
@@ -95,10 +146,11 @@ class Layouts:
         """Remember them; what was wrong with their names, one sentence each."""
         refused: list[str] = []
         for layout in layouts:
-            if len(self._known) >= MOST_LAYOUTS:
-                self._known.clear()
             checked = check_layout(layout)
+            self._known.pop(layout.number, None)
             self._known[layout.number] = checked
+            if len(self._known) > MOST_LAYOUTS:
+                del self._known[next(iter(self._known))]
             refused += checked.refused
         return refused
 
@@ -121,7 +173,7 @@ class Layouts:
             )
         for number, numbers in readings[:MOST_READINGS]:
             layout = self._known.get(number)
-            if layout is None or (layout.places and len(numbers) <= max(layout.places)):
+            if layout is None or len(numbers) < layout.least:
                 frame.refused.append(f"Reading {number} does not fit what was told of it.")
             elif layout.fields:
                 frame.readings.append(_reading(layout, numbers))
@@ -152,6 +204,8 @@ def check_layout(layout: Layout) -> CheckedLayout:
 
 def _reading(layout: CheckedLayout, told: Numbers) -> SubjectReading:
     numbers = told[: len(layout.places)] if layout.whole else tuple(told[i] for i in layout.places)
+    if layout.sound(numbers):
+        return SubjectReading(layout, numbers)
     reasons = {
         place: reason
         for place, number in enumerate(numbers)

@@ -1,78 +1,73 @@
-"""Telemetry frames from agents: checked, stored in batches, then shown to whoever is looking."""
+"""Telemetry frames from agents: checked, shown to whoever is looking, and stored in batches."""
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from datetime import timedelta
 
-from channels.db import database_sync_to_async
 from django.utils import timezone
 
 from monitoring.frames import Frame, Layouts
 from monitoring.live import publish
 from monitoring.packing import Layout, Numbers
-from monitoring.store import store
+from monitoring.writer import writer
 
 log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True)
-class Ingested:
-    stored: int
-    """Rows written; 0 when the frame was there already or was refused."""
-    refused: list[str]
-    """What of the frame was not taken, one sentence each."""
+LIVE = timedelta(seconds=10)
+"""What is older than that when it arrives is past: stored behind the rest and not shown live."""
+WARN_EVERY_SECONDS = 60.0
 
 
-class Writer:
-    """Stores frames in batches without making any wait: those that arrive while a batch is being
-    written make up the next one."""
+class Intake:
+    """What one connection of an agent brings. Nothing here waits for the database, so a slow one
+    keeps no heartbeat waiting; what cannot be kept is not taken, and the agent sends it again."""
 
-    def __init__(self) -> None:
-        self._pending: list[Frame] = []
-        self._turn = asyncio.Lock()
+    def __init__(self, node: int) -> None:
+        self._node = node
+        self._layouts = Layouts()
+        self._taken: list[int] = []
+        self._any = asyncio.Event()
+        self._warned = -WARN_EVERY_SECONDS
 
-    async def write(self, frame: Frame) -> None:
-        """Returns when the frame is stored; raises django.db.DatabaseError when it cannot be."""
-        self._pending.append(frame)
-        try:
-            async with self._turn:
-                if frame.stored is None:
-                    await database_sync_to_async(store)(tuple(self._pending))
-        finally:
-            self._pending = [f for f in self._pending if f is not frame and f.stored is None]
+    def take(
+        self, seq: int, at: float, told: Sequence[Layout], readings: Sequence[tuple[int, Numbers]]
+    ) -> Frame:
+        """`at` is in Unix seconds on the panel's clock. Sending the same frame again changes nothing.
 
+        A value that is not finite, or negative where that cannot be, is kept as absent with its
+        reason; a malformed name is left out and reported.
+        """
+        arrived = timezone.now()
+        refused = self._layouts.learn(told)
+        frame = self._layouts.frame(self._node, seq, at, readings, arrived)
+        frame.refused[:0] = refused
+        if frame.refused:
+            self._warn(frame.refused)
+        if frame.readings:
+            live = arrived - frame.at <= LIVE
+            if live:
+                publish(frame)
+            writer().put(frame, self.settled, live=live)
+        else:
+            self.settled([frame])
+        return frame
 
-_writers: WeakKeyDictionary[asyncio.AbstractEventLoop, Writer] = WeakKeyDictionary()
+    def settled(self, frames: Sequence[Frame]) -> None:
+        """They are stored, or refused for good."""
+        self._taken += [frame.seq for frame in frames]
+        self._any.set()
 
+    async def taken(self) -> list[int]:
+        """The numbers of what was settled since the last call; waits for the first."""
+        await self._any.wait()
+        self._any.clear()
+        taken, self._taken = self._taken, []
+        return taken
 
-async def ingest(
-    node_id: int,
-    layouts: Layouts,
-    seq: int,
-    at: float,
-    told: Sequence[Layout],
-    readings: Sequence[tuple[int, Numbers]],
-) -> Ingested:
-    """Take one frame of a node. Sending the same frame again changes nothing.
-
-    `at` is in Unix seconds on the panel's clock; `layouts` is what the connection has told so far.
-    A value that is not finite, or negative where that cannot be, is kept as absent with its reason;
-    a malformed name is left out and reported. Raises django.db.DatabaseError when Postgres cannot
-    be used; a channel layer that is down is no error.
-    """
-    refused = layouts.learn(told)
-    frame = layouts.frame(node_id, seq, at, readings, timezone.now())
-    frame.refused[:0] = refused
-    if frame.readings:
-        await _writer().write(frame)
-    if frame.refused:
-        log.warning("telemetry of node %s: %s", node_id, " ".join(frame.refused[:5]))
-    if frame.stored:
-        await publish(frame)
-    return Ingested(frame.stored or 0, frame.refused)
-
-
-def _writer() -> Writer:
-    return _writers.setdefault(asyncio.get_running_loop(), Writer())
+    def _warn(self, refused: Sequence[str]) -> None:
+        now = time.monotonic()
+        if now - self._warned >= WARN_EVERY_SECONDS:
+            self._warned = now
+            log.warning("telemetry of node %s: %s", self._node, " ".join(refused[:5]))

@@ -1,63 +1,45 @@
-"""Stored frames onto the channel layer. Loss is allowed: pages seed from the database."""
+"""What was just read, to every browser that looks at it. Loss is allowed: pages seed from the
+database, and what is lost now is followed by the next second."""
 
-import logging
-from typing import Any
+import asyncio
+from collections.abc import Collection
+from weakref import WeakKeyDictionary
 
-import redis
-from channels.layers import get_channel_layer
-
-from monitoring.frames import Frame, SubjectReading
-
-log = logging.getLogger(__name__)
-
-FLEET = "telemetry.fleet"
-"""Every node and every engine, without its ranks."""
+from monitoring.frames import Frame
+from monitoring.hub import Hub
+from monitoring.relay import Relay
+from monitoring.spots import spots
 
 
-def node_group(node: int) -> str:
-    return f"telemetry.node.{node}"
+class Live:
+    """The browsers of this process, and the way to those of all others. One an event loop."""
+
+    def __init__(self) -> None:
+        self.relay = Relay()
+        self.hub = Hub(self.relay)
+
+    async def close(self) -> None:
+        await self.hub.close()
+        await self.relay.close()
 
 
-def launch_group(launch: str) -> str:
-    """An engine and its ranks."""
-    return f"telemetry.launch.{launch}"
+_lives: WeakKeyDictionary[asyncio.AbstractEventLoop, Live] = WeakKeyDictionary()
 
 
-def launch_of(subject: str) -> str | None:
-    """`abc` for `launch:abc` and `launch:abc:rank0`, None for anything else."""
-    kind, _, rest = subject.partition(":")
-    return rest.partition(":")[0] if kind == "launch" else None
+def live() -> Live:
+    """That of the running loop."""
+    return _lives.setdefault(asyncio.get_running_loop(), Live())
 
 
-def is_rank(subject: str) -> bool:
-    return subject.count(":") > 1
+def publish(frame: Frame) -> None:
+    """Show a frame that was just read."""
+    here, seen = live(), spots(frame)
+    here.hub.take(seen)
+    here.relay.send(seen)
 
 
-async def publish(frame: Frame) -> None:
-    layer = get_channel_layer()
-    try:
-        for group, readings in _audiences(frame).items():
-            await layer.group_send(group, _message(frame, readings))
-    except (redis.RedisError, OSError) as error:
-        log.warning("live telemetry was not sent: %s", error)
-
-
-def _audiences(frame: Frame) -> dict[str, list[SubjectReading]]:
-    audiences: dict[str, list[SubjectReading]] = {}
-    for reading in frame.readings:
-        launch = launch_of(reading.subject)
-        group = node_group(frame.node) if launch is None else launch_group(launch)
-        audiences.setdefault(group, []).append(reading)
-        if not is_rank(reading.subject):
-            audiences.setdefault(FLEET, []).append(reading)
-    return audiences
-
-
-def _message(frame: Frame, readings: list[SubjectReading]) -> dict[str, Any]:
-    """What `TelemetryConsumer.telemetry_frame` receives."""
-    return {
-        "type": "telemetry.frame",
-        "node": frame.node,
-        "at": frame.at.timestamp(),
-        "readings": [[r.subject, r.fields, r.numbers] for r in readings],
-    }
+def filled(nodes: Collection[int]) -> None:
+    """What these had to tell of the past is stored: charts that were drawn before lack it."""
+    if nodes:
+        live().hub.filled(nodes)
+        live().relay.send_filled(nodes)

@@ -19,11 +19,16 @@ class Layout(msgspec.Struct, frozen=True, array_like=True):
     fields: tuple[Field, ...]
 
 
+MOST_LAYOUTS = 4096
+"""More are forgotten and get new numbers: launches come and go as long as an agent lives."""
+
+
 class Packer:
     """One agent's layouts. A layout is made anew when a kind, a source or a reason changes."""
 
     def __init__(self) -> None:
         self._layouts: dict[tuple[str, tuple[Field, ...]], Layout] = {}
+        self._number = 0
 
     def pack(self, samples: Sequence[Sample]) -> list[tuple[Layout, Numbers]]:
         """One layout and its numbers for each subject, in the order in which they came."""
@@ -39,5 +44,8 @@ class Packer:
         key = subject, fields
         layout = self._layouts.get(key)
         if layout is None:
-            layout = self._layouts[key] = Layout(len(self._layouts), subject, fields)
+            if len(self._layouts) >= MOST_LAYOUTS:
+                self._layouts.clear()
+            layout = self._layouts[key] = Layout(self._number, subject, fields)
+            self._number += 1
         return layout, tuple(s.value for s in samples)

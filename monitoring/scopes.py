@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
-
-from monitoring.live import launch_of
 
 ScopeName = Literal["fleet", "node", "deployment", "everything"]
 """`everything` is the fleet with its ranks, for exporters."""
@@ -40,6 +39,17 @@ class Subject:
         return "rank" if self.rank else "engine"
 
 
+def launch_of(subject: str) -> str | None:
+    """`abc` for `launch:abc` and `launch:abc:rank0`, None for anything else."""
+    kind, _, rest = subject.partition(":")
+    return rest.partition(":")[0] if kind == "launch" else None
+
+
+def is_rank(subject: str) -> bool:
+    return subject.startswith("launch:") and subject.count(":") > 1
+
+
+@lru_cache(maxsize=16_384)
 def topic_of(node: int | None, subject: str) -> str:
     """One name for a subject across nodes: launch ids and groups are unique, `node` is not."""
     alone = launch_of(subject) is not None or subject.startswith("group:")

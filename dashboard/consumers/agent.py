@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
+from channels.consumer import get_handler_name
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import Error as DatabaseError
@@ -15,6 +16,7 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard import lifecycle
 from dashboard.consumers.loglines import keep_lines
+from dashboard.consumers.pulse import pulse
 from dashboard.lifecycle.nodes import HEARTBEAT_SECONDS, SILENT_SECONDS
 from dashboard.models import Node
 from dashboard.outbox import node_group
@@ -28,14 +30,15 @@ from engine.protocol.agent import (
     Heartbeat,
     LogLines,
     Observed,
+    Pong,
     Refused,
+    Taken,
     Telemetry,
     ToAgent,
     decode_from_agent,
     encode,
 )
-from monitoring.frames import Layouts
-from monitoring.ingest import ingest
+from monitoring.ingest import Intake
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +49,8 @@ LOOK_SECONDS = 2.0
 """How often the desired state is looked at without having been nudged."""
 FIRST_REPORT_SECONDS = 3.0
 """An agent that has not reported by then is told what to run anyway."""
+SAME_SECONDS = 30.0
+"""How often the report of an idle node is taken in though it says what it said before."""
 
 WRONG_TOKEN, UNREADABLE, TAKEN_OVER, SILENT = 4401, 4400, 4409, 4408
 TRY_AGAIN = 1013
@@ -57,11 +62,18 @@ SERVICE_RESTART = 1012
 class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
     node: Node | None = None
 
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Without Channels' look at old database connections, which has a thread in common with
+        every query: a heartbeat or a reading would wait for them."""
+        await getattr(self, get_handler_name(message))(message)
+
     async def connect(self) -> None:
         self.connection = uuid4().hex
         self.joined = False
-        self.layouts = Layouts()
         self.told: int | None = None
+        self._wanted: int | None = None
+        """The generation of what the node should run, when it was last looked at."""
+        self._reported: tuple[float, Observed] | None = None
         self.closed_because = Sentence(_("its connection was closed."))
         self._heard = time.monotonic()
         self._taking = False
@@ -91,6 +103,8 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         with contextlib.suppress(asyncio.CancelledError):
             await self.watch
         if self.joined:
+            self.answers.cancel()
+            await asyncio.wait({self.answers})
             await self.channel_layer.group_discard(node_group(self.node.pk), self.channel_name)
             # This server going away says nothing of the node: its agent dials again, or is missed.
             if code != SERVICE_RESTART:
@@ -110,6 +124,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
     ) -> None:
         if self.node is None:
             return
+        heard = time.time()
         try:
             message = decode_from_agent(bytes_data or b"")
         except msgspec.MsgspecError as error:
@@ -123,7 +138,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
             elif not self.joined:
                 await self._refuse("The first message must be a hello.", UNREADABLE)
             else:
-                await self._take(message)
+                await self._take(message, heard)
         finally:
             self._taking, self._heard = False, time.monotonic()
 
@@ -145,56 +160,74 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
             return
         await self.channel_layer.group_add(node_group(self.node.pk), self.channel_name)
         self.joined = True
+        self.intake = Intake(self.node.pk)
+        self.answers = asyncio.create_task(self._answer())
         self._written = time.monotonic()
         await self._say(AgentWelcome(self.node.name, HEARTBEAT_SECONDS))
 
-    async def _take(self, message: FromAgent) -> None:
+    async def _take(self, message: FromAgent, heard: float) -> None:
+        """`heard`: when it came, in Unix seconds."""
         assert self.node is not None
-        if isinstance(message, Observed):
-            self._untaken = message
+        self._note_seen()
+        match message:
+            case Heartbeat():
+                await self._say(Pong(message.at, heard, time.time()))
+                return
+            case Telemetry():
+                self.intake.take(message.seq, message.at, message.layouts, message.readings)
+                return
+            case Observed():
+                self._untaken = message
         try:
-            await self._write_seen()
-            match message:
-                case Observed():
-                    await self._observe()
-                case LogLines():
-                    await database_sync_to_async(keep_lines)(self.node.pk, message)
-                case Telemetry():
-                    await ingest(
-                        self.node.pk,
-                        self.layouts,
-                        message.seq,
-                        message.at,
-                        message.layouts,
-                        message.readings,
-                    )
-                case Heartbeat():
-                    pass
+            if isinstance(message, LogLines):
+                await database_sync_to_async(keep_lines)(self.node.pk, message)
+            else:
+                await self._observe()
         except DatabaseError as error:
-            # A report is taken in once the database is back; a line or a reading is lost.
+            # A report is taken in once the database is back; a line is lost.
             log.warning("A message of node %s waits or is lost: %s", self.node, error)
+
+    async def _answer(self) -> None:
+        """Say which readings are stored, so that the agent need not keep them."""
+        with contextlib.suppress(OSError):  # It has gone; `disconnect` follows.
+            while True:
+                await self._say(Taken(await self.intake.taken()))
 
     async def _observe(self) -> None:
         """Take in the newest report; whoever fails to leaves it for the next time."""
         assert self.node is not None
         observed, self._untaken = self._untaken, None
-        if observed is None:
+        if observed is None or self._is_nothing_new(observed):
             return
         try:
             await database_sync_to_async(lifecycle.observe)(self.node.pk, self.connection, observed)
+            self._reported = time.monotonic(), observed
             if self.told is None:
                 await self._tell()
         except DatabaseError:
             self._untaken = self._untaken or observed
             raise
 
-    async def _write_seen(self) -> None:
+    def _is_nothing_new(self, observed: Observed) -> bool:
+        """Idle nodes are many, and say the same every few seconds."""
+        if self._reported is None or observed.processes or observed.engines:
+            return False
+        at, before = self._reported
+        settled = self.told == self._wanted == observed.generation
+        return settled and observed == before and time.monotonic() - at < SAME_SECONDS
+
+    def _note_seen(self) -> None:
         assert self.node is not None
         now = time.monotonic()
         if now - self._written >= SEEN_SECONDS:
             self._written = now
-            if not await database_sync_to_async(lifecycle.beat)(self.node.pk, self.connection):
-                await self.close(TAKEN_OVER)
+            pulse().note(self.node.pk, self)
+
+    async def seen(self, generation: int | None) -> None:
+        """From the pulse: the sign of life is written down."""
+        self._wanted = generation
+        if generation is None and self.joined:
+            await self.close(TAKEN_OVER)
 
     async def _tell(self) -> None:
         assert self.node is not None
@@ -242,10 +275,14 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         assert self.node is not None
         try:
             await self._observe()
-            desired = await database_sync_to_async(lifecycle.desired_for)(self.node.pk)
+            if self._wanted is None or self._wanted != self.told:
+                await self._tell_news()
         except (DatabaseError, Node.DoesNotExist) as error:
             log.warning("The desired state of node %s cannot be read: %s", self.node, error)
-            return
+
+    async def _tell_news(self) -> None:
+        assert self.node is not None
+        desired = await database_sync_to_async(lifecycle.desired_for)(self.node.pk)
         if desired.generation != self.told:
             await self._say_desired(desired)
 

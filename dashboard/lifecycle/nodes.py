@@ -1,9 +1,10 @@
 """Nodes: how they join, when they count as offline, and what that means for what runs there."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import msgspec
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
@@ -102,8 +103,8 @@ def node_with_token(token: str) -> Node | None:
 
 
 @transaction.atomic
-def connect(node_id: int, connection: str, inventory: Inventory) -> Node:
-    """The node's agent is here, over `connection`; an older connection is closed."""
+def connect(node_id: int, over: str, inventory: Inventory) -> Node:
+    """The node's agent is here, over this connection; an older connection is closed."""
     now = timezone.now()
     Node.objects.filter(pk=node_id).update(
         status=NodeStatus.ONLINE,
@@ -112,29 +113,41 @@ def connect(node_id: int, connection: str, inventory: Inventory) -> Node:
         link_address=inventory.link_address,
         last_seen=now,
         connected_at=now,
-        connection=connection,
+        connection=over,
         observed_generation=0,
     )
     node = Node.objects.get(pk=node_id)
     record(Sentence(_("Node %(node)s is online."), node=node.name), node=node)
-    outbox.take_over(node_id, connection)
+    outbox.take_over(node_id, over)
     outbox.task(RECONCILE_TASK)
     return node
 
 
-def beat(node_id: int, connection: str) -> bool:
-    """A sign of life; False when another connection has taken over."""
-    now = timezone.now()
-    mine = Node.objects.filter(pk=node_id, connection=connection)
-    return mine.update(last_seen=now) == 1 or _found_again(node_id, connection)
+def beat(signs: Mapping[int, str]) -> dict[int, int]:
+    """Signs of life of nodes, each over a connection. Answers the generation of what each should
+    run; a node that is missing there has been taken over by another connection."""
+    nodes, connections = list(signs), list(signs.values())
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE dashboard_node AS node SET last_seen = %s"
+            " FROM unnest(%s::bigint[], %s::text[]) AS sign(node, connection)"
+            " WHERE node.id = sign.node AND node.connection = sign.connection"
+            " RETURNING node.id, node.desired_generation",
+            [timezone.now(), nodes, connections],
+        )
+        seen: dict[int, int] = dict(cursor.fetchall())
+    lost = [node for node in nodes if node not in seen]
+    found = [node for node in lost if _found_again(node, signs[node])]
+    generations = Node.objects.filter(pk__in=found) if found else Node.objects.none()
+    return seen | dict(generations.values_list("pk", "desired_generation"))
 
 
 @transaction.atomic
-def _found_again(node_id: int, connection: str) -> bool:
+def _found_again(node_id: int, over: str) -> bool:
     """Its silence was ours: nothing could be written down while the database was away."""
     lost = Node.objects.filter(pk=node_id, status=NodeStatus.OFFLINE, connection="")
     now, online = timezone.now(), NodeStatus.ONLINE
-    if lost.update(status=online, reason=Sentence(), last_seen=now, connection=connection) != 1:
+    if lost.update(status=online, reason=Sentence(), last_seen=now, connection=over) != 1:
         return False
     node = Node.objects.get(pk=node_id)
     record(Sentence(_("Node %(node)s is online."), node=node.name), node=node)
@@ -142,10 +155,10 @@ def _found_again(node_id: int, connection: str) -> bool:
     return True
 
 
-def disconnect(node_id: int, connection: str, reason: Sentence) -> bool:
+def disconnect(node_id: int, over: str, reason: Sentence) -> bool:
     """The node cannot be seen any more; False when that connection was not the node's last."""
     with transaction.atomic():
-        guard = Node.objects.filter(pk=node_id, connection=connection, status=NodeStatus.ONLINE)
+        guard = Node.objects.filter(pk=node_id, connection=over, status=NodeStatus.ONLINE)
         if guard.update(status=NodeStatus.OFFLINE, reason=reason, connection="") != 1:
             return False
         node = Node.objects.get(pk=node_id)

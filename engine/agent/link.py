@@ -20,7 +20,9 @@ from engine.protocol.agent import (
     FromAgent,
     Heartbeat,
     Inventory,
+    Pong,
     Refused,
+    Taken,
     ToAgent,
     decode_to_agent,
     encode,
@@ -55,7 +57,14 @@ class Correspondent(Protocol):
 
     def desired(self, state: Desired) -> None: ...
 
-    def now(self) -> float: ...
+    def taken(self, message: Taken) -> None:
+        """The panel has these readings; they need not be kept any longer."""
+
+    def pong(self, message: Pong) -> None:
+        """The panel has answered a heartbeat."""
+
+    def now(self) -> float:
+        """On the clock that heartbeats tell."""
 
 
 class Backoff:
@@ -175,9 +184,14 @@ class Link:
     async def _listen(self, socket: ClientConnection) -> NoReturn:
         while True:
             message = await self._receive(socket)
-            if isinstance(message, Desired):
-                self._backoff.reset()
-                self._correspondent.desired(message)
+            match message:
+                case Desired():
+                    self._backoff.reset()
+                    self._correspondent.desired(message)
+                case Taken():
+                    self._correspondent.taken(message)
+                case Pong():
+                    self._correspondent.pong(message)
 
     async def _receive(self, socket: ClientConnection) -> ToAgent:
         try:

@@ -113,7 +113,8 @@ class LogLines(msgspec.Struct, frozen=True, tag="log"):
 
 
 class Telemetry(msgspec.Struct, frozen=True, tag="telemetry"):
-    """The readings of one instant. Kept by the agent until `Taken` names it or a later one."""
+    """The readings of one instant. Kept by the agent until `Taken` names it; the same one may come
+    several times, and later ones before earlier ones."""
 
     seq: int
     """Grows by one with each; a new agent starts from 0."""
@@ -127,7 +128,7 @@ class Telemetry(msgspec.Struct, frozen=True, tag="telemetry"):
 
 class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     at: float
-    """Unix seconds on the node's own clock; comes back in `Pong`."""
+    """Seconds on the agent's own count; comes back in `Pong`."""
 
 
 class Pong(msgspec.Struct, frozen=True, tag="pong"):
@@ -140,9 +141,9 @@ class Pong(msgspec.Struct, frozen=True, tag="pong"):
 
 
 class Taken(msgspec.Struct, frozen=True, tag="taken"):
-    """Telemetry up to this number is stored, or was refused for good."""
+    """Telemetry of these numbers is stored, or was refused for good."""
 
-    seq: int
+    seqs: list[int]
 
 
 class AgentWelcome(msgspec.Struct, frozen=True, tag="welcome"):

@@ -2,7 +2,9 @@
 
 import asyncio
 import http
-from typing import TypeVar
+import time
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
@@ -12,14 +14,20 @@ from engine.protocol.agent import (
     AgentWelcome,
     Desired,
     FromAgent,
+    Heartbeat,
     Observed,
+    Pong,
     ProcessState,
     Refused,
+    Taken,
+    Telemetry,
     ToAgent,
     decode_from_agent,
     encode,
 )
 from engine.protocol.launch import ProcessSpec
+from monitoring.packing import Field, Layout
+from monitoring.samples import Sample
 from tests.engine.agents import until
 
 M = TypeVar("M", bound=FromAgent)
@@ -31,6 +39,12 @@ class ControlPeer:
 
     def __init__(self, refusal: str = "") -> None:
         self.refusal = refusal
+        self.takes = True
+        """Whether it stores readings, and says so."""
+        self.stored: list[Telemetry] = []
+        """Readings that were taken, over all connections."""
+        self.ahead = 0.0
+        """Seconds by which its clock is ahead of this machine's."""
         self.dials = 0
         self.paths: list[str] = []
         self.heard: list[FromAgent] = []
@@ -101,8 +115,15 @@ class ControlPeer:
             assert isinstance(payload, bytes)
             message = decode_from_agent(payload)
             self.heard.append(message)
-            if isinstance(message, AgentHello):
-                await self._greet(socket)
+            match message:
+                case AgentHello():
+                    await self._greet(socket)
+                case Heartbeat():
+                    now = time.time() + self.ahead
+                    await socket.send(encode(Pong(message.at, now, now)))
+                case Telemetry() if self.takes:
+                    self.stored.append(message)
+                    await socket.send(encode(Taken([message.seq])))
 
     async def _greet(self, socket: ServerConnection) -> None:
         answers: list[ToAgent] = (
@@ -110,6 +131,31 @@ class ControlPeer:
         )
         for answer in answers:
             await socket.send(encode(answer))
+
+
+def told(messages: Iterable[Telemetry]) -> list[dict[str, list[Sample]]]:
+    """The samples of each message by subject; give the messages of a connection from its start."""
+    layouts: dict[int, Layout] = {}
+    instants = []
+    for message in messages:
+        layouts.update({layout.number: layout for layout in message.layouts})
+        subjects: dict[str, list[Sample]] = {}
+        for number, values in message.readings:
+            layout = layouts[number]
+            subjects[layout.subject] = [
+                _sample(layout.subject, field, value)
+                for field, value in zip(layout.fields, values, strict=True)
+            ]
+        instants.append(subjects)
+    return instants
+
+
+def _sample(subject: str, field: Field, value: float | None) -> Sample:
+    metric, unit, source, kind, scope, reason, label = field
+    described: Any = {"kind": kind, "scope": scope}
+    return Sample(
+        metric, value, unit, source, **described, subject=subject, reason=reason, label=label
+    )
 
 
 async def end(task: "asyncio.Task[None]") -> None:

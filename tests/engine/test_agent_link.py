@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from engine.protocol.agent import AgentHello, Heartbeat, LogLines, Observed, Tel
 from engine.protocol.launch import GIVEN_UP
 from engine.protocol.stats import EngineStats, RankStats
 from tests.engine.agents import SERVE, ScriptDriver, lives, spec_of, until
-from tests.engine.control_peer import TOKEN, ControlPeer, end
+from tests.engine.control_peer import TOKEN, ControlPeer, end, told
 
 
 class Node:
@@ -96,15 +97,42 @@ async def test_engines_outlive_a_lost_link_and_are_reported_again(
 async def test_readings_taken_while_the_link_was_down_arrive_later(
     peer: ControlPeer, node: Node
 ) -> None:
-    await until(lambda: bool(peer.all(Telemetry)), "readings")
-    last = peer.all(Telemetry)[-1].seq
+    await until(lambda: bool(peer.stored), "readings")
     await peer.close()
-    await until(lambda: len(node.agent.telemetry.unsent) >= 2, "readings kept")
+    await until(lambda: len(node.agent.telemetry.outbox) >= 2, "readings kept")
     await peer.open()
-    await until(lambda: len(peer.all(Telemetry)) >= 2, "the kept readings")
-    numbers = [message.seq for message in peer.all(Telemetry)]
-    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    assert numbers[0] <= last + 1
+    await until(lambda: len(peer.all(Telemetry)) >= 3, "the kept readings")
+    numbers = sorted(message.seq for message in peer.stored)
+    assert numbers == list(range(len(numbers))), "each second exactly once"
+    await until(lambda: len(node.agent.telemetry.outbox) == 0, "nothing to be kept any more")
+
+
+async def test_readings_that_are_not_taken_are_sent_again(peer: ControlPeer, node: Node) -> None:
+    peer.takes = False
+    await until(lambda: len(peer.all(Telemetry)) >= 2, "readings")
+    refused = {message.seq for message in peer.all(Telemetry)}
+    assert not peer.stored
+    peer.takes = True
+    peer.cut()
+    await until(lambda: refused <= {message.seq for message in peer.stored}, "them again")
+    assert len({message.seq for message in peer.stored}) == len(peer.stored)
+
+
+async def test_readings_are_told_on_the_panels_clock(peer: ControlPeer, tmp_path: Path) -> None:
+    peer.ahead = 30.0
+    node = Node(peer, tmp_path)
+    await until(lambda: len(peer.stored) >= 2, "readings")
+    assert all(29.0 < m.at - time.time() < 31.0 for m in peer.stored)
+    skews = [
+        sample.value
+        for instant in told(peer.all(Telemetry))
+        for sample in instant["node"]
+        if sample.metric == "clock_skew_seconds"
+    ]
+    assert skews[-1] is not None
+    assert abs(skews[-1] - 30.0) < 1.0
+    node.stop.set()
+    await asyncio.wait({node.running})
 
 
 async def test_a_cut_connection_is_dialled_again(peer: ControlPeer, node: Node) -> None:
@@ -130,8 +158,9 @@ async def test_a_ready_head_is_reported_at_once_and_counters_are_telemetry(
     assert peer.observed.engines == [ready]
 
     def value(metric: str, subject: str) -> float | None:
-        samples = [s for m in peer.all(Telemetry)[-1:] for s in m.samples]
-        return next((s.value for s in samples if (s.metric, s.subject) == (metric, subject)), None)
+        newest = told(peer.all(Telemetry))[-1:]
+        samples = [s for instant in newest for s in instant.get(subject, [])]
+        return next((s.value for s in samples if s.metric == metric), None)
 
     await until(lambda: value("kv_cache_usage_ratio", "launch:l1") == 0.25, "KV use")
     assert value("generation_tokens_per_second", "launch:l1") == 12.0
@@ -139,7 +168,7 @@ async def test_a_ready_head_is_reported_at_once_and_counters_are_telemetry(
     await until(lambda: bool(value("process_memory_bytes", "launch:l1:head")), "its memory")
     (waiting,) = [
         sample
-        for sample in peer.all(Telemetry)[-1].samples
+        for sample in told(peer.all(Telemetry))[-1]["launch:l1"]
         if sample.metric == "time_to_first_token_seconds"
     ]
     assert (waiting.value, waiting.kind) == (None, "unavailable")

@@ -18,7 +18,7 @@ from engine.protocol.stats import EngineStats, RankStats
 from monitoring.probes.base import ProbeRunner
 from monitoring.samples import Sample
 from tests.engine.agents import ScriptDriver, spec_of, until
-from tests.engine.control_peer import end
+from tests.engine.control_peer import end, told
 
 
 def nothing() -> None: ...
@@ -29,18 +29,26 @@ def telemetry() -> TelemetryLoop:
     return TelemetryLoop(supervisor, Heads(supervisor, nothing))
 
 
-async def test_readings_are_numbered_and_name_what_they_read() -> None:
+async def test_readings_are_numbered_and_name_what_they_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("engine.agent.outbox.CLOCK_SECONDS", 0.0)
     loop = telemetry()
     running = asyncio.create_task(loop.run())
-    await until(lambda: len(loop.unsent) >= 2, "two readings")
+    await until(lambda: len(loop.outbox) >= 2, "two readings")
     await end(running)
-    assert [message.seq for message in loop.unsent][:2] == [0, 1]
-    for sample in loop.unsent[1].samples:
-        assert sample.source
-        assert (sample.value is None) == (sample.kind == "unavailable")
-        assert bool(sample.reason) == (sample.value is None)
-    metrics = {sample.metric for sample in loop.unsent[1].samples}
-    assert {"cpu_utilization_ratio", "memory_used_bytes", "power_watts"} <= metrics
+    first, second = list(loop.outbox.outgoing())[:2]
+    assert (first.seq, second.seq) == (0, 1)
+    assert first.at < second.at
+    metrics = set()
+    for samples in told([first, second])[1].values():
+        for sample in samples:
+            assert sample.source
+            assert (sample.value is None) == (sample.kind == "unavailable")
+            assert bool(sample.reason) == (sample.value is None)
+            metrics.add(sample.metric)
+    expected = {"cpu_utilization_ratio", "memory_used_bytes", "power_watts", "clock_skew_seconds"}
+    assert expected <= metrics
 
 
 async def test_a_probe_that_hangs_costs_host_readings_only(
@@ -56,13 +64,9 @@ async def test_a_probe_that_hangs_costs_host_readings_only(
     monkeypatch.setattr("engine.agent.telemetry.PERIOD_SECONDS", 0.02)
     loop = telemetry()
     running = asyncio.create_task(loop.run())
-    await until(lambda: len(loop.unsent) >= 5, "messages in spite of the probe")
+    await until(lambda: len(loop.outbox) >= 5, "messages in spite of the probe")
     release.set()
     await end(running)
-
-
-async def test_two_minutes_are_kept_and_the_oldest_given_up() -> None:
-    assert telemetry().unsent.maxlen == 120
 
 
 def test_absent_engine_values_carry_their_reason() -> None:

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Sequence
 
+from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from dashboard.choices import DeploymentStatus, ReplicaStatus
 from dashboard.models import Deployment, Model, Node, Rank, Replica
 from monitoring.frames import Frame, Layouts
-from monitoring.ingest import Ingested, ingest
+from monitoring.live import publish
 from monitoring.metrics import (
     CPU_UTILIZATION,
     GPU_UTILIZATION,
@@ -20,6 +21,7 @@ from monitoring.metrics import (
 )
 from monitoring.packing import Packer
 from monitoring.samples import Sample, measured, unavailable
+from monitoring.store import store
 
 NO_GPU = "No supported accelerator was found."
 NOTHING_GENERATED = "Nothing was generated in the last second."
@@ -97,22 +99,20 @@ def launch(name: str, nodes: list[Node]) -> Deployment:
 
 async def send(
     node: int, seq: int, at: float, samples: Sequence[Sample], layouts: Layouts | None = None
-) -> Ingested:
-    """As an agent does it, over a connection that has told nothing yet."""
-    packed = Packer().pack(samples)
-    return await ingest(
-        node,
-        layouts or Layouts(),
-        seq,
-        at,
-        [layout for layout, _numbers in packed],
-        [(layout.number, numbers) for layout, numbers in packed],
-    )
+) -> Frame:
+    """Checked, shown to whoever looks, and stored, at once."""
+    frame = frame_of(node, seq, at, samples, layouts)
+    publish(frame)
+    if frame.readings:
+        await sync_to_async(store)([frame])
+    return frame
 
 
-def frame_of(node: int, seq: int, at: float, samples: Sequence[Sample]) -> Frame:
-    """Checked, on its way to the store."""
-    layouts, packed = Layouts(), Packer().pack(samples)
+def frame_of(
+    node: int, seq: int, at: float, samples: Sequence[Sample], layouts: Layouts | None = None
+) -> Frame:
+    """Checked, on its way to the store; as an agent sends it over a connection of its own."""
+    layouts, packed = layouts or Layouts(), Packer().pack(samples)
     refused = layouts.learn(layout for layout, _numbers in packed)
     readings = [(layout.number, numbers) for layout, numbers in packed]
     frame = layouts.frame(node, seq, at, readings, timezone.now())

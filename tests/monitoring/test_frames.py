@@ -7,16 +7,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.frames import NEGATIVE, NO_REASON, NOT_FINITE, Frame, check_frame
+from monitoring.frames import (
+    NEGATIVE,
+    NO_REASON,
+    NOT_FINITE,
+    Frame,
+    Layouts,
+    SubjectReading,
+)
 from monitoring.metrics import CPU_UTILIZATION, TEMPERATURE
-from monitoring.samples import Sample, measured
+from monitoring.packing import Layout, Numbers, Packer
+from monitoring.samples import Sample, measured, unavailable
 
 ARRIVED = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 AT = ARRIVED.timestamp()
 
 
 def checked(*samples: Sample, at: float = AT) -> Frame:
-    return check_frame(1, 1, at, samples, ARRIVED)
+    """As a new connection brings it."""
+    layouts, packed = Layouts(), Packer().pack(samples)
+    refused = layouts.learn(layout for layout, _numbers in packed)
+    readings = [(layout.number, numbers) for layout, numbers in packed]
+    frame = layouts.frame(1, 1, at, readings, ARRIVED)
+    frame.refused[:0] = refused
+    return frame
+
+
+def values(reading: SubjectReading) -> dict[str, float | None]:
+    return {field[0]: n for field, n in zip(reading.fields, reading.numbers, strict=True)}
+
+
+def absent(reading: SubjectReading) -> dict[str, str]:
+    return {field[0]: field[5] for field in reading.fields if field[3] == "unavailable"}
 
 
 def sample(value: float | None, **changes: str) -> Sample:
@@ -34,32 +56,32 @@ def sample(value: float | None, **changes: str) -> Sample:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_is_absent_with_its_reason(value: float) -> None:
     (reading,) = checked(sample(value)).readings
-    assert reading.values()["cpu_utilization_ratio"] is None
-    assert reading.absent() == {"cpu_utilization_ratio": NOT_FINITE}
+    assert values(reading)["cpu_utilization_ratio"] is None
+    assert absent(reading) == {"cpu_utilization_ratio": NOT_FINITE}
 
 
 def test_a_negative_ratio_is_absent_but_a_frost_is_measured() -> None:
     cold = measured(TEMPERATURE, -4.0, source="hwmon", scope="host")
     (reading,) = checked(sample(-0.1), cold).readings
-    assert reading.absent() == {"cpu_utilization_ratio": NEGATIVE}
-    assert reading.values()["temperature_celsius"] == -4.0
+    assert absent(reading) == {"cpu_utilization_ratio": NEGATIVE}
+    assert values(reading)["temperature_celsius"] == -4.0
 
 
 def test_an_absent_value_without_a_reason_says_so() -> None:
     (reading,) = checked(sample(None)).readings
-    assert reading.absent() == {"cpu_utilization_ratio": NO_REASON}
+    assert absent(reading) == {"cpu_utilization_ratio": NO_REASON}
 
 
 @pytest.mark.parametrize("metric", ["", "Upper", "a b", "x" * 80, "a;drop"])
 def test_a_malformed_metric_is_left_out_and_reported(metric: str) -> None:
     frame = checked(sample(1.0, metric=metric), sample(0.5))
-    assert frame.readings[0].values()["cpu_utilization_ratio"] == 0.5
+    assert values(frame.readings[0])["cpu_utilization_ratio"] == 0.5
     assert len(frame.refused) == 1
 
 
 @pytest.mark.parametrize("subject", ["", "Node", "launch:", "launch:a b", "x:" + "y" * 200])
 def test_a_malformed_subject_is_left_out_and_reported(subject: str) -> None:
-    frame = checked(sample(1.0, subject=subject))
+    frame = checked(sample(1.0, subject=subject), sample(0.5))
     assert [reading.subject for reading in frame.readings] == ["node"]
     assert len(frame.refused) == 1
 
@@ -73,22 +95,17 @@ def test_an_impossible_time_refuses_the_frame(at: float) -> None:
     assert len(frame.refused) == 1
 
 
-def test_the_clocks_difference_is_itself_a_reading() -> None:
-    (reading,) = checked(sample(0.5), at=AT - 7.5).readings
-    assert reading.values()["clock_skew_seconds"] == 7.5
-
-
 @given(st.lists(st.floats() | st.none(), min_size=1, max_size=20))
-def test_every_value_is_either_finite_or_has_a_reason(values: list[float | None]) -> None:
+def test_every_value_is_either_finite_or_has_a_reason(told: list[float | None]) -> None:
     samples = [
         sample(value, metric=f"metric_{index}", subject=f"launch:{index % 3}")
-        for index, value in enumerate(values)
+        for index, value in enumerate(told)
     ]
     for reading in checked(*samples).readings:
         assert len(reading.fields) == len(reading.numbers)
-        for metric, number in reading.values().items():
+        for metric, number in values(reading).items():
             if number is None:
-                assert reading.absent()[metric]
+                assert absent(reading)[metric]
             else:
                 assert math.isfinite(number)
 
@@ -97,9 +114,74 @@ def test_the_layout_depends_on_reasons_and_not_on_numbers() -> None:
     (a,) = checked(sample(0.1)).readings
     (b,) = checked(sample(0.9)).readings
     (c,) = checked(sample(None, kind="unavailable", reason="gone")).readings
-    assert a.digest == b.digest != c.digest
+    assert a.layout.digest == b.layout.digest != c.layout.digest
 
 
 def test_readings_keep_the_metric_contract() -> None:
     (reading,) = checked(measured(CPU_UTILIZATION, 0.3, source="s", scope="host")).readings
-    assert reading.fields[0] == ("cpu_utilization_ratio", "ratio", "s", "measured", "host", "")
+    assert reading.fields[0] == ("cpu_utilization_ratio", "ratio", "s", "measured", "host", "", "")
+
+
+def test_what_is_told_later_needs_no_telling_again() -> None:
+    layouts, packer = Layouts(), Packer()
+    ((layout, first),) = packer.pack([sample(0.1)])
+    ((again, second),) = packer.pack([sample(0.2)])
+    assert again is layout
+    layouts.learn([layout])
+    for numbers in (first, second):
+        (reading,) = layouts.frame(1, 1, AT, [(layout.number, numbers)], ARRIVED).readings
+        assert reading.numbers == numbers
+
+
+def test_a_reading_that_was_not_told_of_is_refused() -> None:
+    layouts = Layouts()
+    ((layout, numbers),) = Packer().pack([sample(0.1)])
+    unknown = layouts.frame(1, 1, AT, [(layout.number, numbers)], ARRIVED)
+    assert (unknown.readings, len(unknown.refused)) == ([], 1)
+    layouts.learn([layout])
+    short = layouts.frame(1, 1, AT, [(layout.number, ())], ARRIVED)
+    assert (short.readings, len(short.refused)) == ([], 1)
+
+
+def test_readings_of_one_metric_with_labels_are_kept_apart() -> None:
+    fans = [sample(1.0, label="fan1"), sample(2.0, label="fan2"), sample(3.0, label="fan1")]
+    frame = checked(*fans)
+    assert frame.readings[0].numbers == (1.0, 2.0)
+    assert len(frame.refused) == 1
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.booleans(), st.none() | st.floats(width=32)),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_the_quick_look_passes_only_what_the_close_one_would(
+    told: list[tuple[bool, bool, float | None]],
+) -> None:
+    samples = [
+        (unavailable(metric, "gone", source="s", scope="host", label=str(index)))
+        if gone
+        else measured(metric, 1.0, source="s", scope="host", label=str(index))
+        for index, (gone, signed, _number) in enumerate(told)
+        for metric in [TEMPERATURE if signed else CPU_UTILIZATION]
+    ]
+    ((layout, _numbers),) = Packer().pack(samples)
+    numbers = tuple(number for _gone, _signed, number in told)
+    (reading,) = _frame_of(layout, numbers).readings
+    expected = tuple(
+        number
+        if not gone and number is not None and math.isfinite(number) and (signed or number >= 0)
+        else None
+        for gone, signed, number in told
+    )
+    assert reading.numbers == expected
+    for field, number in zip(reading.fields, reading.numbers, strict=True):
+        assert (field[3] == "unavailable") == (number is None) == bool(field[5])
+
+
+def _frame_of(layout: Layout, numbers: Numbers) -> Frame:
+    layouts = Layouts()
+    layouts.learn([layout])
+    return layouts.frame(1, 1, AT, [(layout.number, numbers)], ARRIVED)

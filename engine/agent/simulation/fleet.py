@@ -7,10 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from engine import VERSION
+from engine.agent.clock import PanelClock
 from engine.agent.link import Link
 from engine.agent.outbox import Outbox
 from engine.agent.simulation.signals import DEVICE_MEMORY, HOST_MEMORY, NodeSignals
-from engine.protocol.agent import Accelerator, Desired, FromAgent, Inventory, Observed
+from engine.protocol.agent import (
+    Accelerator,
+    Desired,
+    FromAgent,
+    Inventory,
+    Observed,
+    Pong,
+    Taken,
+)
 
 OBSERVED_SECONDS = 5.0
 PERIOD_SECONDS = 1.0
@@ -33,7 +42,8 @@ class SimulatedAgent:
     def __init__(self, number: int, name: str, token: str, plan: Plan) -> None:
         self.wake = asyncio.Event()
         self._signals = NodeSignals(plan.seed * 100_003 + number, plan.devices, plan.faults_per_day)
-        self._outbox = Outbox()
+        self._clock = PanelClock()
+        self._outbox = Outbox(self._clock)
         self._link = Link(plan.server, token, inventory(name, plan.devices), self)
         self._linked: asyncio.Task[None] | None = None
         self._generation = 0
@@ -57,8 +67,14 @@ class SimulatedAgent:
         self._observed_due = 0.0
         self.wake.set()
 
+    def taken(self, message: Taken) -> None:
+        self._outbox.taken(message.seqs)
+
+    def pong(self, message: Pong) -> None:
+        self._clock.hear(message)
+
     def now(self) -> float:
-        return time.time()
+        return self._clock.local()
 
     def remember(self, since: float, until: float, step: float) -> None:
         """Tell of the past, as an agent does that was cut off."""
@@ -76,7 +92,8 @@ class SimulatedAgent:
             return
         if self._linked is None:
             self._linked = asyncio.create_task(self._run())
-        self._outbox.add(moment, self._signals.read(moment))
+        samples = [*self._signals.read(moment), self._clock.sample()]
+        self._outbox.add(self._clock.local(), samples)
         self.wake.set()
 
     async def _run(self) -> None:
