@@ -13,7 +13,7 @@ from django.utils.translation import override
 
 from monitoring import phases
 from monitoring.alerts.fleet import fleet
-from monitoring.live import launch_of
+from monitoring.scopes import launch_of
 from monitoring.models import Alert, Bundle, Incident, Layout, Reading
 from monitoring.scopes import Subject, subjects
 
