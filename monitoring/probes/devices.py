@@ -1,5 +1,6 @@
 """Accelerators: what each is, which number it has, and which vendors' devices are here."""
 
+import itertools
 import re
 import threading
 from pathlib import Path
@@ -45,15 +46,20 @@ class Unreadable(Exception):
 
 class Numbering:
     """One number for each accelerator of this machine, whoever made it; one that comes back has its
-    old number."""
+    old number, and one that is missing at the start leaves its number free."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[Vendor, str], int] = {}
         self._lock = threading.Lock()
 
-    def number(self, vendor: Vendor, key: str) -> int:
+    def number(self, vendor: Vendor, key: str, wanted: int = 0) -> int:
+        """The wanted one if it is free, else the next that is."""
         with self._lock:
-            return self._numbers.setdefault((vendor, key), len(self._numbers))
+            number, taken = self._numbers.get((vendor, key)), set(self._numbers.values())
+            if number is None:
+                number = next(n for n in itertools.count(wanted) if n not in taken)
+                self._numbers[vendor, key] = number
+            return number
 
 
 def vendors_present(dev: Path) -> set[Vendor]:

@@ -13,12 +13,13 @@ from monitoring.probes.nvidia.device import DeviceReader
 from monitoring.probes.nvidia.events import FaultEvents
 from monitoring.probes.nvidia.integrated import ask as ask_integrated
 from monitoring.probes.xids import Place, Xids, place_of
-from monitoring.samples import Sample
+from monitoring.samples import Sample, gettext_noop
 
 log = logging.getLogger(__name__)
 
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
-REOPEN_SECONDS = 10.0
+REOPEN_SECONDS, MOST_REOPEN_SECONDS = 10.0, 120.0
+NONE_LISTED = gettext_noop("NVIDIA's driver is loaded and lists no accelerator.")
 KNOWN_INTEGRATED = ("GB10", "N1X", "ORIN", "THOR", "XAVIER", "TEGRA")
 """What is decided by when the CUDA driver cannot be asked."""
 
@@ -35,7 +36,10 @@ class NvidiaReader:
         self._handles: dict[str, object] = {}
         self._places: dict[str, Place | None] = {}
         self._open = False
+        self._unseen = False
+        """There are devices, or should be, that nothing is known of yet."""
         self._due = 0.0
+        self._pause = REOPEN_SECONDS
         self._failure = Missing(LOST)
 
     def devices(self) -> list[Device]:
@@ -48,16 +52,16 @@ class NvidiaReader:
             return [s for reader in self._known.values() for s in reader.absent(failure.reason)]
         self._events.gather()
         samples = [s for uuid, reader in self._known.items() for s in self._read(uuid, reader)]
-        if any(reader.gone or uuid not in self._handles for uuid, reader in self._known.items()):
+        if self._unseen or any(uuid not in self._handles for uuid in self._known):
             self._reopen()
+        if not self._known:
+            raise Unreadable(NONE_LISTED)
         return samples
 
     def _read(self, uuid: str, reader: DeviceReader) -> list[Sample]:
         handle = self._handles.get(uuid)
-        if handle is None:
-            return reader.absent(LOST)
-        samples = reader.read(handle)
-        if reader.gone:
+        samples = reader.absent(LOST) if handle is None else reader.read(handle)
+        if handle is not None and reader.gone:
             log.warning("%s (%s) does not answer.", reader.device.name, reader.device.subject)
             del self._handles[uuid]
         return [*samples, *self._events.samples(reader.device, self._places.get(uuid))]
@@ -86,23 +90,29 @@ class NvidiaReader:
         self._open = False
         self._handles.clear()
         self._try_to_open()
+        # Opening is slow on a box with many devices, and costs all of them a reading.
+        whole = not self._unseen and len(self._handles) == len(self._known)
+        self._pause = REOPEN_SECONDS if whole else min(MOST_REOPEN_SECONDS, self._pause * 2)
+        self._due = now + self._pause
 
     def _find(self) -> None:
         driver = ask(pynvml.nvmlSystemGetDriverVersion)
         version = "" if isinstance(driver, Missing) else str(driver)
         count = ask(pynvml.nvmlDeviceGetCount)
+        self._unseen = isinstance(count, Missing) or not count
         integrated: dict[str, bool] | None = None
         for index in range(0 if isinstance(count, Missing) else count):
             handle = ask(pynvml.nvmlDeviceGetHandleByIndex, index)
             uuid = handle if isinstance(handle, Missing) else ask(pynvml.nvmlDeviceGetUUID, handle)
             if isinstance(uuid, Missing):
+                self._unseen = True
                 continue
             self._handles[uuid] = handle
             if known := self._known.get(uuid):
                 known.device = msgspec.structs.replace(known.device, driver=version)
             else:
                 integrated = integrated if integrated is not None else ask_integrated() or {}
-                device = self._device(handle, uuid, version, integrated)
+                device = self._device(index, handle, uuid, version, integrated)
                 self._known[uuid] = DeviceReader(device, self._serving)
                 pci = ask(pynvml.nvmlDeviceGetPciInfo, handle)
                 bus = None if isinstance(pci, Missing) else place_of(str(pci.busId))
@@ -112,7 +122,7 @@ class NvidiaReader:
         )
 
     def _device(
-        self, handle: object, uuid: str, driver: str, integrated: dict[str, bool]
+        self, index: int, handle: object, uuid: str, driver: str, integrated: dict[str, bool]
     ) -> Device:
         name = ask(pynvml.nvmlDeviceGetName, handle)
         named = "NVIDIA" if isinstance(name, Missing) else str(name)
@@ -123,7 +133,7 @@ class NvidiaReader:
             unified = unsupported or any(part in named.upper() for part in KNOWN_INTEGRATED)
         total = None if unified or isinstance(memory, Missing) else int(memory.total)
         return Device(
-            index=self._numbering.number("nvidia", uuid),
+            index=self._numbering.number("nvidia", uuid, index),
             vendor="nvidia",
             name=named,
             uuid=uuid,
