@@ -7,7 +7,10 @@ class DashboardConfig(AppConfig):
     verbose_name = _("Fleet")
 
     def ready(self) -> None:
+        from dashboard.alerting import PanelFleet
         from dashboard.telemetry import subjects
         from monitoring import scopes
+        from monitoring.alerts import fleet
 
         scopes.register(subjects)
+        fleet.register(PanelFleet())

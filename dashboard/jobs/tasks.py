@@ -43,6 +43,15 @@ def deliver_messages() -> None:
     deliver()
 
 
+@app.task(name="tandem.push_metrics")
+def push_metrics() -> None:
+    """To an OpenTelemetry collector, where one is named."""
+    if otlp.wanted("metrics"):
+        from monitoring.otlp.readings import pusher
+
+        pusher().push()
+
+
 @worker_ready.connect
 def look_around(**_: object) -> None:
     """What was queued when the broker went down is gone; the rows know what is to be done."""

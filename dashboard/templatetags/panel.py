@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from dashboard.models import Replica
+from dashboard.models import Node, Replica
 from dashboard.views.live import replica_name
 from dashboard.views.monitor.urls import TABS
 
@@ -42,6 +42,11 @@ TONES: dict[str, tuple[str, str]] = {
     "info": ("quiet", "info"),
     "warning": ("warn", "warn"),
     "error": ("bad", "bad"),
+    "critical": ("bad", "bad"),
+    "note": ("quiet", "info"),
+    "firing": ("bad", "warn"),
+    "resolved": ("ok", "ok"),
+    "sent": ("ok", "ok"),
 }
 """Status value -> (tone, icon): a badge never speaks by colour alone."""
 
@@ -69,6 +74,33 @@ def badge(status: str, label: str) -> SafeString:
         icon(symbol, spin),
         label,
     )
+
+
+def _simulated() -> SafeString:
+    title = _("Its readings are made up by a simulator.")
+    return format_html(
+        '<span class="badge badge-simulated" title="{}">{}{}</span>',
+        title,
+        icon("simulated"),
+        _("simulated"),
+    )
+
+
+@register.simple_tag
+def simulated_badge(node: Node) -> SafeString | str:
+    """On everything that shows a node whose readings are made up; empty for a real one."""
+    return _simulated() if (node.inventory or {}).get("simulated") else ""
+
+
+@register.simple_tag
+def simulated_scope(scope: str, pk: int | str | None = None) -> SafeString | str:
+    """The same for charts: whether anything in their scope is made up."""
+    nodes = Node.objects.filter(inventory__simulated=True)
+    if scope == "node":
+        nodes = nodes.filter(pk=pk or None)
+    elif scope == "deployment":
+        nodes = nodes.filter(ranks__replica__deployment=pk or None, ranks__replica__ended_at=None)
+    return _simulated() if nodes.exists() else ""
 
 
 @register.simple_tag(name="replica_name")

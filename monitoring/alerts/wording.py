@@ -26,16 +26,15 @@ def amount(value: float, unit: str) -> str:
 
 
 def place(topic: str, node: str, deployment: str) -> str:
-    """`box-1`, `box-1 GPU 0`, `chat`, `chat rank 1`; the fleet for what has no subject."""
+    """A node, a device of it, a deployment or a rank, as pages name them; else the fleet."""
     subject = topic.partition("/")[2] or topic
     if subject.startswith("gpu:"):
-        return f"{node} GPU {subject.removeprefix('gpu:')}"
-    if launch_of(subject) is not None:
-        rank = subject.rpartition(":rank")[2] if ":rank" in subject else ""
-        if not rank:
-            return deployment
-        return _("%(deployment)s rank %(rank)s") % {"deployment": deployment, "rank": rank}
-    return node or deployment or _("The fleet")
+        parts = {"index": subject.removeprefix("gpu:"), "node": node}
+        return _("accelerator %(index)s · %(node)s") % parts
+    if launch_of(subject) is not None and ":rank" in subject:
+        parts = {"rank": subject.rpartition(":rank")[2], "place": node or deployment}
+        return _("rank %(rank)s · %(place)s") % parts
+    return deployment if launch_of(subject) is not None else node or _("The fleet")
 
 
 def _scaled(value: float, unit: str) -> str:

@@ -18,7 +18,7 @@ from monitoring.samples import series_key
 from monitoring.scopes import Subject, subjects
 from monitoring.series import Gain, Latest, gains, latest
 
-FRESH = timedelta(seconds=20)
+FRESH = timedelta(seconds=12)
 """A reading older than that says nothing of now."""
 REMEMBERED = timedelta(minutes=10)
 """How far back a subject's newest reading is looked for."""

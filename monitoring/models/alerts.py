@@ -155,14 +155,13 @@ class Alert(models.Model):
         return f"{self.name} · {self.place}"
 
     @property
-    def detail(self) -> str:
-        """Which of several series, as a chart names it: a sensor, a fan, a metric."""
-        return self.series
-
-    @property
     def value_text(self) -> str:
         """Empty while the value is absent; then `why` says why."""
         return "" if self.value is None else amount(self.value, self.unit)
+
+    @property
+    def worst_text(self) -> str:
+        return "" if self.worst is None else amount(self.worst, self.unit)
 
     @property
     def threshold_text(self) -> str:

@@ -5,6 +5,13 @@ from django.utils.translation import gettext_lazy as _
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("dashboard.views.monitor.now")),
+    path("", include("dashboard.views.monitor.energy")),
+    path("", include("dashboard.views.monitor.noise")),
+    path("", include("dashboard.views.monitor.costs")),
+    path("", include("dashboard.views.monitor.alerts")),
+    path("", include("dashboard.views.monitor.rules")),
+    path("", include("dashboard.views.monitor.channels")),
+    path("", include("dashboard.views.monitor.incidents")),
     path("", include("dashboard.views.monitor.logs")),
 ]
 """Each page appends its `path("", include("dashboard.views.monitor.<page>"))`."""
