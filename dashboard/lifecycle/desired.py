@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from dashboard.choices import LIVE_REPLICA_STATUSES
 from dashboard.lifecycle.limits import limits_for
+from dashboard.lifecycle.neighbours import watched_by
 from dashboard.models import Node, Replica
 from dashboard.placement import HEAD_BYTES
 from engine.protocol.agent import Desired
@@ -28,7 +29,12 @@ def desired_for(node_id: int) -> Desired:
     )
     specs = [spec for replica in replicas for spec in _specs(replica, node)]
     heads = [(r.launch, r.deployment_id) for r in replicas if r.head_node_id == node.pk]
-    return Desired(node.desired_generation, specs, limits=limits_for(node.pk, heads))
+    return Desired(
+        node.desired_generation,
+        specs,
+        limits=limits_for(node.pk, heads),
+        watch=watched_by(node, replicas),
+    )
 
 
 def _specs(replica: Replica, node: Node) -> Iterator[ProcessSpec]:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop as _
 from dashboard import outbox
 from dashboard.choices import LIVE_REPLICA_STATUSES, EventLevel, NodeStatus
 from dashboard.errors import StatusConflict
+from dashboard.lifecycle.neighbours import tell_neighbours
 from dashboard.lifecycle.observation import node_went_offline
 from dashboard.lifecycle.record import record
 from dashboard.models import Node, Replica
@@ -51,8 +52,11 @@ def rotate_token(node: Node, address: str | None = None, *, routine: bool = Fals
     A `routine` change, at every start of a local node, is not worth a line of history.
     """
     token = node.issue_token()
+    moved = bool(address) and address != node.address
     node.address = address or node.address
     node.save(update_fields=["token_hash", "address"])
+    if moved:
+        tell_neighbours(node)
     if not routine:
         record(Sentence(_("Node %(node)s has a new token."), node=node.name), node=node)
     outbox.take_over(node.pk, "")
@@ -92,6 +96,7 @@ def remove_node(node: Node, by: object) -> None:
             )
         )
     Replica.objects.filter(pk__in=there.values("pk")).delete()
+    tell_neighbours(locked_node)
     locked_node.delete()
     record(Sentence(_("Node %(node)s was removed by %(by)s."), node=node.name, by=str(by)))
     outbox.announce("node", node.pk)
@@ -106,6 +111,7 @@ def node_with_token(token: str) -> Node | None:
 def connect(node_id: int, over: str, inventory: Inventory) -> Node:
     """The node's agent is here, over this connection; an older connection is closed."""
     now = timezone.now()
+    before = Node.objects.get(pk=node_id)
     Node.objects.filter(pk=node_id).update(
         status=NodeStatus.ONLINE,
         reason=Sentence(),
@@ -118,6 +124,9 @@ def connect(node_id: int, over: str, inventory: Inventory) -> Node:
     )
     node = Node.objects.get(pk=node_id)
     record(Sentence(_("Node %(node)s is online."), node=node.name), node=node)
+    moved = not before.connected_at or before.link_address != node.link_address
+    if moved and not inventory.simulated:
+        tell_neighbours(node)
     outbox.take_over(node_id, over)
     outbox.task(RECONCILE_TASK)
     return node
