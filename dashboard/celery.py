@@ -9,6 +9,8 @@ from logging.config import dictConfig
 from celery import Celery
 from celery.signals import setup_logging
 
+from monitoring import otlp
+
 app = Celery("tandem")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["dashboard.jobs"])
@@ -39,6 +41,12 @@ app.conf.beat_schedule = {
         "options": {"expires": 600.0},
     },
 }
+if otlp.wanted("metrics"):
+    app.conf.beat_schedule["push-metrics"] = {
+        "task": "tandem.push_metrics",
+        "schedule": otlp.interval_seconds(),
+        "options": {"expires": otlp.interval_seconds()},
+    }
 
 
 @setup_logging.connect

@@ -1,102 +1,214 @@
 """The newest readings as Prometheus text. An absent value is no sample, and says why beside it."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from functools import lru_cache
 
 from django.utils import timezone
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from monitoring.models import Reading
-from monitoring.scopes import Subject, subjects, topic_of
+from monitoring.export_names import (
+    ALIASES,
+    PREFIX,
+    RENAMED,
+    SUCCESS,
+    exported_name,
+    help_of,
+    histogram_of,
+    label_of,
+)
+from monitoring.metrics import METRICS
+from monitoring.packing import Field
+from monitoring.scopes import Subject, launch_of, subjects
+from monitoring.series import Latest, latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 FRESH = timedelta(seconds=15)
 """An older reading is no statement about now and is not exported."""
-PLACE = ("node", "deployment", "rank")
-LABELS = (*PLACE, "scope", "source", "kind")
+INF = "le=+Inf"
 
-Family = GaugeMetricFamily | CounterMetricFamily
-
-
-@dataclass(frozen=True)
-class _Value:
-    metric: str
-    value: float | None
-    unit: str
-    labels: tuple[str, ...]
-    reason: str
+Labels = tuple[tuple[str, str], ...]
 
 
-def render(*others: Collector) -> bytes:
-    """The readings, and what `others` have to say."""
+def render(*others: Collector, aliases: bool = False) -> bytes:
+    """The readings, and what `others` have to say. `aliases`: under vLLM's names too."""
     registry = CollectorRegistry()
-    for collector in (_Latest(), *others):
+    for collector in others:
         registry.register(collector)
-    return generate_latest(registry)
+    return _Page(aliases).text().encode() + generate_latest(registry)
 
 
-class _Latest(Collector):
-    def collect(self) -> Iterable[Family]:
+class _Family:
+    """All samples of one name, in the order in which they came."""
+
+    def __init__(self, name: str, kind: str, text: str) -> None:
+        self.name = name
+        self.kind = kind
+        self.text = text
+        self.lines: list[str] = []
+
+    def add(self, labels: str, value: float, suffix: str = "") -> None:
+        self.lines.append(f"{self.name}{suffix}{{{labels}}} {value!r}\n")
+
+    def write(self) -> str:
+        head = f"# HELP {self.name} {self.text}\n# TYPE {self.name} {self.kind}\n"
+        return head + "".join(self.lines)
+
+
+class _Page:
+    def __init__(self, aliases: bool) -> None:
+        self._aliases = aliases
+        self._families: dict[str, _Family] = {}
+        self._ages = self._named(
+            f"{PREFIX}telemetry_age_seconds", "gauge", "How old the newest reading of a node is."
+        )
+        self._missing = self._named(
+            f"{PREFIX}metric_available",
+            "gauge",
+            "0 for each value that could not be read, with the reason.",
+        )
+
+    def text(self) -> str:
         now = timezone.now()
-        readings = _latest(now)
-        ages = GaugeMetricFamily(
-            "tandem_telemetry_age_seconds",
-            "How old the newest reading of a node is.",
-            labels=["node"],
-        )
-        values: list[_Value] = []
-        for subject in subjects("everything"):
-            reading = readings.get(subject.topic)
-            if reading is None:
+        everything = subjects("everything")
+        readings = latest(everything, FRESH)
+        for subject in everything:
+            if (reading := readings.get(subject.topic)) is None:
                 continue
-            values.extend(_values(subject, reading))
-            if subject.node is not None:
-                ages.add_metric([subject.node_name], max(0.0, (now - reading.at).total_seconds()))
-        yield ages
-        yield _availability(values)
-        yield from _families(values)
+            self._read(subject, reading)
+            if subject.subject == "node":
+                age = max(0.0, (now - reading.at).total_seconds())
+                self._ages.add(_text((("node", subject.node_name),)), age)
+        return "".join(family.write() for family in self._families.values() if family.lines)
+
+    def _read(self, subject: Subject, reading: Latest) -> None:
+        place = _place(subject)
+        alias = _alias_labels(subject) if self._aliases else ""
+        histograms: dict[str, _Histogram] = {}
+        for field, number in zip(reading.fields, reading.numbers, strict=True):
+            metric = field[0]
+            if number is None:
+                self._miss(place, field)
+            elif (base := histogram_of(metric)) != metric:
+                histograms.setdefault(base, _Histogram(base)).take(field, number)
+            else:
+                self._add(metric, place, field, number)
+                if alias and metric in ALIASES:
+                    self._add_alias(metric, alias, field[6], number)
+        for histogram in histograms.values():
+            self._add_histogram(histogram, place, alias)
+
+    def _miss(self, place: Labels, field: Field) -> None:
+        metric, _unit, source, _kind, scope, reason, label = field
+        told = (("metric", metric), *place, ("scope", scope), ("source", source))
+        own = ((("label", label),) if label else ()) + (("reason", reason),)
+        self._missing.add(_text(told + own), 0.0)
+
+    def _add(self, metric: str, place: Labels, field: Field, number: float) -> None:
+        renamed = RENAMED.get(metric)
+        value = number * renamed.scale if renamed else number
+        own = ((label_of(metric), field[6]),) if field[6] else ()
+        family = self._named(exported_name(metric), _type(metric), help_of(metric))
+        family.add(_text(place + _how(field) + own), value)
+
+    def _add_alias(self, metric: str, alias: str, label: str, number: float) -> None:
+        labels = alias
+        if metric == "requests_finished_total":
+            if label not in SUCCESS:
+                return
+            labels = f'{alias},finished_reason="{label}"'
+        for name in ALIASES[metric]:
+            self._named(name, _type(metric), help_of(metric)).add(labels, number)
+
+    def _add_histogram(self, histogram: "_Histogram", place: Labels, alias: str) -> None:
+        if not histogram.whole:
+            return
+        bar = f"{histogram.base}_bucket"
+        own = self._named(exported_name(bar), "histogram", help_of(bar))
+        histogram.write(own, _text(place + histogram.how))
+        for name in ALIASES.get(bar, ()) if alias else ():
+            histogram.write(self._named(name, "histogram", help_of(bar)), alias)
+
+    def _named(self, name: str, kind: str, text: str) -> _Family:
+        family = self._families.get(name)
+        if family is None:
+            family = self._families[name] = _Family(name, kind, text)
+        return family
 
 
-def _latest(now: datetime) -> dict[str, Reading]:
-    """Topic -> its newest reading, of those that are fresh."""
-    fresh = Reading.objects.filter(at__gte=now - FRESH).select_related("layout").order_by("at")
-    return {topic_of(r.layout.node_id, r.layout.subject): r for r in fresh}
+class _Histogram:
+    """The bars and the sum of one subject."""
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+        self.how: Labels = ()
+        self._bars: dict[str, float] = {}
+        self._sum: float | None = None
+
+    @property
+    def whole(self) -> bool:
+        return INF in self._bars and self._sum is not None
+
+    def take(self, field: Field, number: float) -> None:
+        self.how = _how(field)
+        if field[0].endswith("_sum"):
+            self._sum = number
+        else:
+            self._bars[field[6]] = number
+
+    def write(self, family: _Family, labels: str) -> None:
+        comma = "," if labels else ""
+        for label, count in self._bars.items():
+            bound = label.removeprefix("le=")
+            told = bound if bound == "+Inf" else repr(float(bound))
+            family.add(f'{labels}{comma}le="{told}"', count, "_bucket")
+        family.add(labels, self._sum or 0.0, "_sum")
+        family.add(labels, self._bars[INF], "_count")
 
 
-def _values(subject: Subject, reading: Reading) -> Iterator[_Value]:
-    place = (subject.node_name, subject.deployment, subject.rank)
-    for described, number in zip(reading.layout.fields, reading.numbers, strict=True):
-        metric, unit, source, kind, scope, reason, _label = described
-        yield _Value(metric, number, unit, (*place, scope, source, kind), reason)
+def _type(metric: str) -> str:
+    if metric in METRICS:
+        return "gauge" if METRICS[metric].shape == "gauge" else "counter"
+    return "counter" if metric.endswith("_total") else "gauge"
 
 
-def _availability(values: Iterable[_Value]) -> Family:
-    family = GaugeMetricFamily(
-        "tandem_metric_available",
-        "0 where a metric could not be read, with the reason.",
-        labels=["metric", "reason", *PLACE],
-    )
-    for value in values:
-        family.add_metric(
-            [value.metric, value.reason, *value.labels[: len(PLACE)]],
-            0.0 if value.value is None else 1.0,
-        )
-    return family
+def _place(subject: Subject) -> Labels:
+    """Where it was read, of all that is known."""
+    launch = launch_of(subject.subject)
+    device = subject.subject.partition(":")[2] if subject.role == "gpu" else ""
+    parts: Mapping[str, str] = {
+        "node": subject.node_name,
+        "device": device,
+        "deployment": subject.deployment,
+        "launch": launch or "",
+        "rank": subject.rank,
+    }
+    return tuple((name, value) for name, value in parts.items() if value)
 
 
-def _families(values: Iterable[_Value]) -> Iterable[Family]:
-    families: dict[str, Family] = {}
-    for value in values:
-        if value.value is not None:
-            family = families.setdefault(value.metric, _family(value))
-            family.add_metric(value.labels, value.value)
-    return families.values()
+def _how(field: Field) -> Labels:
+    return (("scope", field[4]), ("source", field[2]), ("kind", field[3]))
 
 
-def _family(value: _Value) -> Family:
-    make = CounterMetricFamily if value.metric.endswith("_total") else GaugeMetricFamily
-    return make(f"tandem_{value.metric}", f"In {value.unit}.", labels=LABELS)
+def _alias_labels(subject: Subject) -> str:
+    """As vLLM labels its own; empty where the subject is no engine."""
+    if subject.role != "engine":
+        return ""
+    launch = launch_of(subject.subject) or ""
+    return _text((("model_name", subject.deployment), ("engine", launch)))
+
+
+def _text(labels: Iterable[tuple[str, str]]) -> str:
+    return ",".join(_pairs(labels))
+
+
+def _pairs(labels: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, value in labels:
+        yield f'{name}="{_escaped(value)}"'
+
+
+@lru_cache(maxsize=4096)
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

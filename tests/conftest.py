@@ -1,4 +1,4 @@
-"""Tests that need a browser: left out loudly where there is none, a failure in CI."""
+"""Tests that need a program of Debian's: left out loudly where it is missing, a failure in CI."""
 
 import os
 import shutil
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 REMEDY = "install Debian's packages chromium and fonts-noto-cjk"
+PROMETHEUS_REMEDY = "install Debian's package prometheus"
 _left_out: list[str] = []
 
 
@@ -14,6 +15,20 @@ def find_chromium() -> Path | None:
     """Debian's Chromium; playwright's own download is never used."""
     found = shutil.which("chromium")
     return Path(found) if found else None
+
+
+def find_prometheus() -> Path | None:
+    found = shutil.which("prometheus") and shutil.which("promtool")
+    return Path(found) if found else None
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """Path of Prometheus's own checker; a failure where it is missing, which is so in CI alone."""
+    path = find_prometheus()
+    if path is None:
+        pytest.fail(f"There is no prometheus: {PROMETHEUS_REMEDY}.")
+    return path
 
 
 @pytest.fixture(scope="session")
@@ -26,17 +41,22 @@ def chromium() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if find_chromium() or os.environ.get("CI"):
+    if os.environ.get("CI"):
         return
-    for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.skip(reason=f"no chromium: {REMEDY}"))
-            _left_out.append(item.nodeid)
+    for marker, find, remedy in (
+        ("browser", find_chromium, REMEDY),
+        ("prometheus", find_prometheus, PROMETHEUS_REMEDY),
+    ):
+        wanting = [item for item in items if item.get_closest_marker(marker)]
+        if not wanting or find():
+            continue
+        for item in wanting:
+            item.add_marker(pytest.mark.skip(reason=f"no {marker}: {remedy}"))
+            _left_out.append(f"{item.nodeid} ({remedy})")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if _left_out:
-        terminalreporter.section("LEFT OUT: no browser", sep="!", red=True, bold=True)
+        terminalreporter.section("LEFT OUT: a program is missing", sep="!", red=True, bold=True)
         for name in _left_out:
             terminalreporter.write_line(name)
-        terminalreporter.write_line(f"To run these too, {REMEDY}.")

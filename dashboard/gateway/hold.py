@@ -35,6 +35,8 @@ class Request:
     id: str
     key: str = ""
     """What its prompt begins with."""
+    traceparent: str = ""
+    """The caller's own trace (W3C Trace Context), where it has one."""
 
 
 class Hold:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from django.utils.translation import gettext as _
 
+from dashboard.gateway import trace
 from dashboard.gateway.blocks import BlockReader, Comment, Event
 from dashboard.gateway.directory import targets_of
 from dashboard.gateway.errors import ApiError
@@ -44,6 +45,7 @@ class Passage:
         self._model = ""
         self._fruitless = 0
         self._progress = 0
+        self._trace = trace.begin(request)
 
     @property
     def launch(self) -> str:
@@ -53,7 +55,12 @@ class Passage:
     async def open(self) -> Answer:
         """Ask the first head that answers. ApiError where none does for too long."""
         request = self._hold.request
-        answer = await self._hold.find(await targets_of(request.route, request.key))
+        try:
+            answer = await self._hold.find(await targets_of(request.route, request.key))
+        except ApiError as error:
+            self._trace.failed(error)
+            raise
+        self._trace.answered(answer.status)
         self._model = self._hold.target.model if self._hold.target else ""
         return answer
 
@@ -84,6 +91,9 @@ class Passage:
                     async for beat in beats:
                         yield beat
                 yield Comment(self._resumed())
+        except ApiError as error:
+            self._trace.failed(error)
+            raise
         finally:
             self._close()
 
@@ -92,10 +102,16 @@ class Passage:
         try:
             while True:
                 try:
-                    return await self._read()
+                    found = await self._read()
                 except Broken as error:
                     self._judge(error)
                     await self._resume(error)
+                    continue
+                self._trace.answered(found.status)
+                return found
+        except ApiError as error:
+            self._trace.failed(error)
+            raise
         finally:
             self._close()
 
@@ -108,6 +124,7 @@ class Passage:
         if not self._closed:
             self._closed = True
             self._hold.hang_up()
+        self._trace.end()
 
     def _end(self) -> None:
         self._closed = True
@@ -119,6 +136,7 @@ class Passage:
         assert answer is not None
         if not answer.is_stream:
             body = await answer.read()
+            self._trace.heard(body)
             self._end()
             return Whole(answer.status, body, dict(answer.headers))
         found: Whole | None = None
@@ -158,6 +176,8 @@ class Passage:
         except (ValueError, msgspec.DecodeError) as error:
             text = _("The answer came in a form that cannot be read.")
             raise ApiError(text, status=502) from error
+        if event.lines and event.data != DONE:
+            self._trace.heard(event.data)
         return bool(event.lines)
 
     async def _look_elsewhere(self, comment: Comment) -> None:

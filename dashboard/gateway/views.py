@@ -24,6 +24,7 @@ from dashboard.gateway.stream import Relay, read_counts
 from dashboard.models import ApiKey, Deployment
 from engine.logs import request_id
 
+MOST_TRACEPARENT = 128
 PASSED_HEADERS = ("Retry-After", "Cache-Control")
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
@@ -180,6 +181,7 @@ def _read(request: HttpRequest, path: str) -> Request:
         stream=fields.get("stream") is True,
         id=request.META["tandem.request_id"],
         key=leading_text(fields),
+        traceparent=request.headers.get("traceparent", "")[:MOST_TRACEPARENT],
     )
 
 

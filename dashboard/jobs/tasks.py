@@ -7,6 +7,7 @@ from dashboard.celery import app
 from dashboard.jobs import runner
 from dashboard.lifecycle.jobs import RUN_TASK
 from dashboard.lifecycle.nodes import RECONCILE_TASK
+from monitoring import otlp
 from monitoring.alerts.evaluate import evaluate
 from monitoring.alerts.notify.deliver import deliver
 from monitoring.alerts.upkeep import forget as forget_alerts

@@ -1,4 +1,8 @@
-"""`GET /metrics`: the fleet for Prometheus, for staff or a program with an API key."""
+"""`GET /metrics`: the fleet for Prometheus, for staff or a program with an API key.
+
+`?aliases=vllm` adds vLLM's names for what they mean, as public boards ask for them. They are not there
+unasked: their colons are reserved for rules, which `promtool` holds against a page.
+"""
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +13,7 @@ from dashboard.gateway.errors import ApiError
 from dashboard.gateway.keys import authenticate
 from dashboard.standings import Standings
 from monitoring import exporter
+from monitoring.export_alerts import FiringAlerts
 
 
 @require_GET
@@ -21,7 +26,12 @@ def metrics(request: HttpRequest) -> HttpResponse:
             refused = HttpResponse(f"{error}\n", status=401, content_type="text/plain")
             refused["WWW-Authenticate"] = "Bearer"
             return refused
-    return HttpResponse(exporter.render(Standings()), content_type=exporter.CONTENT_TYPE)
+    aliases = request.GET.get("aliases", "")
+    if aliases not in ("", "vllm"):
+        text = f"aliases can only be vllm, not {aliases!r}.\n"
+        return HttpResponse(text, status=400, content_type="text/plain")
+    page = exporter.render(Standings(), FiringAlerts(), aliases=bool(aliases))
+    return HttpResponse(page, content_type=exporter.CONTENT_TYPE)
 
 
 def _is_staff(request: HttpRequest) -> bool:
