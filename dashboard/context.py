@@ -14,6 +14,7 @@ PLACES: tuple[tuple[str, str, str | Promise], ...] = (
     ("deployments", "deployment", _("Deployments")),
     ("models", "model", _("Models")),
     ("nodes", "node", _("Nodes")),
+    ("monitor", "monitor", _("Monitor")),
 )
 
 

@@ -288,6 +288,8 @@ PANELS: dict[str, Panel] = {
         ),
         (_SPEED_TILE, _FIRST_TILE, _RUNNING_TILE, _WAITING_TILE),
     ),
+    "energy": Panel("fleet", (POWER, GPU_POWER), ()),
+    "noise": Panel("fleet", (NOISE, FANS, POWER, SPEED), ()),
     "node": Panel(
         "node",
         (
@@ -348,7 +350,15 @@ PANELS: dict[str, Panel] = {
 }
 
 _BESIDES: dict[str, tuple[Metric, ...]] = {
-    "fleet": (m.LINK_ERRORS, m.LINK_SPEED, m.GPU_POWER_LIMIT, m.GPU_THROTTLED, m.CLOCK_SKEW),
+    "fleet": (
+        m.LINK_ERRORS,
+        m.LINK_SPEED,
+        m.GPU_CLOCK,
+        m.GPU_FAN,
+        m.GPU_POWER_LIMIT,
+        m.GPU_THROTTLED,
+        m.CLOCK_SKEW,
+    ),
     "node": (m.MEMORY_PAGE_CACHE, m.LINK_ERRORS, m.LINK_SPEED, m.GPU_THROTTLED),
     "deployment": (),
 }

@@ -4,8 +4,6 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
-from django.utils.translation import gettext_noop
-
 from monitoring import metrics as m
 from monitoring.histograms import Quantile, bound, quantile
 from monitoring.scopes import Subject
@@ -18,7 +16,7 @@ QUANTILES: dict[str, m.Metric] = {
 }
 DERIVED: frozenset[str] = frozenset(QUANTILES)
 SHARES = (("p50", 0.5), ("p95", 0.95))
-SOURCE = gettext_noop("every request's histogram")
+SOURCE = "panel: histogram"
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 MOST_MINUTES = timedelta(days=2)

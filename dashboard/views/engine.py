@@ -110,7 +110,7 @@ class HeadNow:
 async def deployment_engine(request: HttpRequest, name: str) -> HttpResponse:
     """The part of the page that is asked for again every two seconds."""
     replicas = await database_sync_to_async(_living)(name)
-    heads = await asyncio.gather(*(_ask(replica, nodes) for replica, nodes in replicas))
+    heads = await asyncio.gather(*(ask_head(replica, nodes) for replica, nodes in replicas))
     page: HttpResponse = await database_sync_to_async(render)(
         request, "deployments/_engine.html", {"heads": heads}
     )
@@ -128,7 +128,8 @@ def _living(name: str) -> list[tuple[Replica, dict[int, str]]]:
     ]
 
 
-async def _ask(replica: Replica, nodes: dict[int, str]) -> HeadNow:
+async def ask_head(replica: Replica, nodes: dict[int, str]) -> HeadNow:
+    """`nodes`: rank -> the name of its node."""
     headers = {"Authorization": f"Bearer {replica.token}"}
     try:
         async with session().get(

@@ -1,225 +1,204 @@
-// One chart: Plotly below, and a legend that says the same in words for whoever cannot see it.
-import { how, unitName, withUnit } from "./format.js";
+// One chart: Plotly below, a cursor that all charts of the page share, and a legend in words for whoever
+// cannot see the lines.
+import { setAttribute, setText } from "./dom.js";
+import { how, scaleOf } from "./format.js";
+import { Legend } from "./legend.js";
+import { linesOf } from "./lines.js";
+import { CONFIG, faded, localTime, MARGIN, tickFormat, unlocalTime } from "./plotly.js";
+import { heatOf, tracesOf } from "./traces.js";
 
-const DASHES = ["solid", "5px,3px", "2px,3px"];
-const STROKES = ["", "5 3", "2 3"];
-const COLOURS = 6;
-const CONFIG = { displayModeBar: false, displaylogo: false, doubleClick: false, responsive: true };
-
-let loading = null;
-
-/** Plotly from our own server, once a page and only on pages that draw. */
-export function loadPlotly(url) {
-  loading ??= new Promise((resolve, reject) => {
-    const script = document.createElement("script");
-    script.src = url;
-    script.addEventListener("load", () => resolve(window.Plotly));
-    script.addEventListener("error", () => reject(new Error(`${url} did not load`)));
-    document.head.append(script);
-  });
-  return loading;
-}
-
-export function readTheme() {
-  const style = getComputedStyle(document.documentElement);
-  const token = (name) => style.getPropertyValue(name).trim();
-  return {
-    lines: Array.from({ length: COLOURS }, (_, index) => token(`--chart-${index + 1}`)),
-    grid: token("--chart-grid"),
-    text: token("--chart-text"),
-    raised: token("--raised"),
-    line: token("--line-strong"),
-    strong: token("--text"),
-    font: getComputedStyle(document.body).fontFamily,
-  };
-}
+const MOST_KINDS = 2;
 
 export class Figure {
   constructor(root, spec) {
+    this.root = root;
     this.spec = spec;
+    this.box = root.querySelector("[data-box]");
     this.plot = root.querySelector("[data-plot]");
     this.empty = root.querySelector("[data-empty]");
-    this.legend = root.querySelector("[data-legend]");
+    this.unit = root.querySelector("[data-unit]");
     this.how = root.querySelector("[data-how]");
-    this.visible = true;
-    this.drawn = false;
+    this.cursor = root.querySelector("[data-cursor]");
+    this.legend = new Legend(root);
+    this.visible = false;
+    this.lines = [];
+    this.span = { from: 0, to: 1 };
   }
 
-  /** Lines with their style: colour tells subjects apart, dashes do so again for who sees no colour. */
-  lines(store) {
-    const tracks = store.ofRole(this.spec.role);
-    const several = this.spec.lines.length > 1;
-    return tracks.flatMap((track, t) =>
-      this.spec.lines.map((line, l) => ({
-        track,
-        metric: line.metric,
-        name: several ? (tracks.length > 1 ? `${track.label} · ${line.name}` : line.name) : track.label,
-        colour: several && tracks.length === 1 ? l * 2 : (track.rank ?? t),
-        dash: (several ? l : t) % DASHES.length,
-      })),
-    );
-  }
-
-  update(store) {
-    const lines = this.lines(store);
-    const latest = lines.map((line) => store.latest(line.track, line.metric));
-    this.tell(lines, latest);
-    const known = latest.find((value) => value.kind && value.kind !== "unavailable");
-    setText(this.how, known ? how(known.kind, known.source) : "");
-    const drawable = lines.filter(({ track, metric }) => track.columns[metric]?.some(Number.isFinite));
-    this.plot.hidden = drawable.length === 0;
-    this.empty.hidden = drawable.length > 0;
-    if (!drawable.length) setText(this.empty, this.why(latest));
+  /** Words first: they are there whether or not anything can be drawn. */
+  update(store, span, at) {
+    this.span = span;
+    this.lines = linesOf(this.spec, store);
+    const drawable = this.lines.filter((line) => line.v.some(Number.isFinite));
+    this.scale = this.scaleFor(drawable);
+    setText(this.unit, this.spec.heat ? "%" : this.scale.name);
+    this.tell(at, store.now());
+    setText(this.how, kinds(this.lines));
+    const nothing = drawable.length === 0;
+    this.plot.hidden = nothing;
+    this.empty.hidden = !nothing;
+    if (nothing) setText(this.empty, this.why());
     return drawable;
   }
 
+  tell(at, now) {
+    if (this.spec.heat) return;
+    this.legend.show(this.lines, this.spec.unit, at, now);
+  }
+
   /** Why nothing is drawn: the one reason that everything shares, else the chart's own words. */
-  why(latest) {
-    const reasons = new Set(latest.filter((v) => v.reason && !v.missing).map((v) => v.reason));
+  why() {
+    const reasons = new Set(this.lines.filter((line) => line.column && line.reason).map((line) => line.reason));
     return reasons.size === 1 ? [...reasons][0] : this.spec.empty;
   }
 
-  tell(lines, latest) {
-    while (this.legend.children.length > lines.length) this.legend.lastChild.remove();
-    lines.forEach((line, index) => {
-      const item = this.legend.children[index] ?? this.legend.appendChild(legendItem());
-      const [swatch, name, value] = item.children;
-      swatch.firstChild.style.stroke = `var(--chart-${(line.colour % COLOURS) + 1})`;
-      swatch.firstChild.setAttribute("stroke-dasharray", STROKES[line.dash]);
-      setText(name, line.name);
-      setText(value, withUnit(scaled(latest[index].value, this.spec.factor), this.spec.unit));
-      item.title = latest[index].value === null ? latest[index].reason : "";
-    });
+  scaleFor(lines) {
+    const most = Math.max(0, ...lines.map((line) => Math.max(extreme(line.hi ?? line.v, 1), extreme(line.v, -1))));
+    return scaleOf(this.spec.unit, most);
   }
 
-  draw(plotly, store, span, theme) {
-    const lines = this.update(store);
-    if (!lines.length || (this.drawn && !this.visible)) return;
-    const traces = lines.map((line) => this.trace(line, theme));
-    const layout = this.layout(store, lines, span, theme);
-    plotly.react(this.plot, traces, layout, CONFIG);
+  draw(plotly, store, { span, theme, at, markers, key }) {
+    const drawable = this.update(store, span, at);
+    this.place(at);
+    if (!drawable.length || !this.visible) return false;
+    const traces = this.spec.heat ? [heatOf(drawable, theme)] : tracesOf(drawable, this.scale, theme);
+    plotly.react(this.plot, traces, this.layout(store, drawable, span, theme, markers, key), CONFIG);
+    if (!this.drawn) this.plot.on("plotly_relayout", (change) => this.onRelayout(change));
     this.drawn = true;
+    return true;
   }
 
-  trace(line, theme) {
-    const colour = theme.lines[line.colour % COLOURS];
-    const unit = unitName(this.spec.unit);
-    const factor = this.spec.factor;
-    return {
-      type: "scatter",
-      mode: "lines",
-      name: line.name,
-      x: line.track.t.map(localTime),
-      y: line.track.columns[line.metric].map((value) => scaled(value, factor)),
-      line: { color: colour, width: 1.8, dash: DASHES[line.dash] },
-      connectgaps: false,
-      hovertemplate: `%{y:.3~g} ${unit}<extra>${escape(line.name)}</extra>`,
-    };
+  onRelayout(change) {
+    const [from, to] = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+    if (from === undefined || to === undefined) return;
+    const dates = [from, to].map(unlocalTime).sort((a, b) => a - b);
+    this.root.dispatchEvent(new CustomEvent("zoomed", { bubbles: true, detail: { from: dates[0], to: dates[1] } }));
   }
 
-  layout(store, lines, span, theme) {
-    const now = store.now();
-    const { top, ticks } = this.axis(lines);
+  layout(store, lines, { from, to }, theme, markers, key) {
+    const quiet = "rgba(0,0,0,0)";
     return {
       autosize: true,
-      margin: { l: 40, r: 6, t: 8, b: 25 },
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
+      uirevision: key,
+      margin: MARGIN,
+      paper_bgcolor: quiet,
+      plot_bgcolor: quiet,
       font: { family: theme.font, size: 11, color: theme.text },
       showlegend: false,
-      dragmode: false,
-      hovermode: "x unified",
+      // A finger scrolls the page; whoever has a pointer draws a box over the time that is meant.
+      dragmode: window.matchMedia("(pointer: coarse)").matches ? false : "zoom",
+      hovermode: this.spec.heat ? "closest" : "x unified",
       hoverlabel: {
         bgcolor: theme.raised,
         bordercolor: theme.line,
         font: { family: theme.font, size: 12, color: theme.strong },
       },
+      shapes: markers.map((marker) => shape(marker, theme)),
       xaxis: {
         type: "date",
-        range: [localTime(now - span * 60), localTime(now)],
-        tickformat: "%H:%M",
-        hoverformat: "%H:%M:%S",
+        range: [localTime(from), localTime(to)],
+        tickformat: tickFormat(to - from),
+        hoverformat: to - from > 86_400 ? "%Y-%m-%d %H:%M" : "%H:%M:%S",
         nticks: 5,
         showgrid: false,
         zeroline: false,
-        fixedrange: true,
         ticks: "outside",
         ticklen: 5,
-        tickcolor: "rgba(0,0,0,0)",
+        tickcolor: quiet,
       },
       yaxis: {
-        range: [0, top],
-        tickvals: ticks,
+        ...(this.spec.heat ? { type: "category" } : this.axis(store, lines)),
         gridcolor: theme.grid,
         zeroline: false,
         fixedrange: true,
-        tickformat: "~s",
         ticks: "outside",
         ticklen: 5,
-        tickcolor: "rgba(0,0,0,0)",
+        tickcolor: quiet,
       },
     };
   }
 
   /** To what cannot be exceeded where there is such a thing, else to a round number. */
-  axis(lines) {
-    const { ceiling, factor, unit } = this.spec;
-    const peakOf = (metric) =>
-      Math.max(...lines.map((line) => largest(line.track.columns[metric ?? line.metric] ?? []))) * factor;
-    const round = roundUp(peakOf() * 1.08, unit === "requests" ? 4 : 0);
+  axis(store, lines) {
+    const { factor } = this.scale;
+    const top = Math.max(...lines.map((line) => Math.max(extreme(line.v, 1), line.hi ? extreme(line.hi, 1) : -Infinity)));
+    const low = Math.min(...lines.map((line) => -Math.max(extreme(line.v, -1), line.lo ? extreme(line.lo, -1) : -Infinity)));
+    if (!this.spec.zero || low < 0) return between(low * factor, top * factor);
+    const { ceiling, unit } = this.spec;
     if (typeof ceiling === "number") return ticked(ceiling * factor, ceiling * factor);
-    const total = ceiling ? peakOf(ceiling) : 0;
-    return total > 0 ? ticked(total, roundUp(total * 0.7, 0)) : ticked(round, round);
+    const total = ceiling ? this.ceilingOf(store, ceiling) * factor : 0;
+    if (total > 0) return ticked(total, roundUp(total * 0.7, 0));
+    const most = roundUp(top * factor * 1.08, unit === "requests" ? 4 : 0);
+    return ticked(most, most);
+  }
+
+  ceilingOf(store, metric) {
+    const found = [...store.topics.values()]
+      .filter((track) => this.spec.roles.includes(track.role))
+      .flatMap((track) => [...track.columns.values()])
+      .filter((column) => column.metric === metric);
+    return Math.max(0, ...found.map((column) => extreme(column.v, 1)));
+  }
+
+  // --- The cursor -----------------------------------------------------------------------------
+
+  /** The moment under a point of the page; null beside the axis. */
+  momentAt(clientX) {
+    const rect = this.box.getBoundingClientRect();
+    const share = (clientX - rect.left - MARGIN.l) / (rect.width - MARGIN.l - MARGIN.r);
+    if (this.plot.hidden || share < 0 || share > 1) return null;
+    return this.span.from + share * (this.span.to - this.span.from);
+  }
+
+  place(at) {
+    const { from, to } = this.span;
+    const shown = at !== null && at >= from && at <= to && !this.plot.hidden;
+    this.cursor.hidden = !shown;
+    if (!shown) return;
+    const width = this.box.clientWidth - MARGIN.l - MARGIN.r;
+    this.cursor.style.transform = `translateX(${MARGIN.l + ((at - from) / (to - from)) * width}px)`;
+  }
+
+  describe(text) {
+    setAttribute(this.root, "aria-description", text);
   }
 }
 
-// Plotly writes times as UTC; the reader's clock is meant.
-function localTime(seconds) {
-  return seconds * 1000 - new Date(seconds * 1000).getTimezoneOffset() * 60_000;
+function kinds(lines) {
+  const said = new Set(lines.filter((line) => line.kind !== "unavailable").map((line) => how(line.kind, line.source)));
+  return [...said].slice(0, MOST_KINDS).join(" | ");
 }
 
-function scaled(value, factor) {
-  return value === null || value === undefined ? null : value * factor;
+function shape(marker, theme) {
+  const colour = { error: theme.bad, warning: theme.warn }[marker.level] ?? theme.faint;
+  const base = { yref: "paper", y0: 0, y1: 1, x0: localTime(marker.at), layer: "below" };
+  if (marker.until && marker.until - marker.at > 1) {
+    const fill = faded(colour, 0.1);
+    return { ...base, type: "rect", x1: localTime(marker.until), fillcolor: fill, line: { width: 0 } };
+  }
+  return { ...base, type: "line", x1: localTime(marker.at), line: { color: colour, width: 1, dash: "dot" } };
 }
 
-function largest(column) {
-  let most = 0;
-  for (const value of column) if (value > most) most = value;
+/** The greatest of `sign` times each value; -Infinity without any. */
+function extreme(values, sign) {
+  let most = -Infinity;
+  for (const value of values) if (value !== null && value * sign > most) most = value * sign;
   return most;
 }
 
 /** Three ticks: nothing, half, and `last`. */
 function ticked(top, last) {
-  return { top, ticks: [0, last / 2, last] };
+  return { range: [0, top], tickvals: [0, last / 2, last], tickformat: "~s" };
+}
+
+function between(low, high) {
+  const room = Math.max((high - low) * 0.15, Math.abs(high) * 0.02, 0.5);
+  return { range: [low - room, high + room], nticks: 4, tickformat: "~s" };
 }
 
 function roundUp(value, least) {
   if (value <= least || value <= 0) return least || 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].find((nice) => nice * power >= value);
-  return step * power;
-}
-
-function escape(text) {
-  return text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
-}
-
-export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
-
-function legendItem() {
-  const svg = "http://www.w3.org/2000/svg";
-  const item = document.createElement("li");
-  const swatch = document.createElementNS(svg, "svg");
-  swatch.setAttribute("class", "swatch");
-  swatch.setAttribute("viewBox", "0 0 18 4");
-  swatch.setAttribute("aria-hidden", "true");
-  const line = document.createElementNS(svg, "line");
-  for (const [key, value] of Object.entries({ x1: 0, x2: 18, y1: 2, y2: 2 })) line.setAttribute(key, value);
-  swatch.append(line);
-  const name = document.createElement("span");
-  const value = document.createElement("strong");
-  item.append(swatch, name, value);
-  return item;
+  const step = [1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].find((nice) => nice * power >= value - 1e-12);
+  return (step ?? 10) * power;
 }

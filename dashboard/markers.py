@@ -1,0 +1,173 @@
+"""What happened while lines were drawn, as marks: jobs, alerts, events and requests."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext as _
+
+from dashboard.choices import EventLevel, JobStatus, MessageRole
+from dashboard.models import Deployment, Event, Job, Message
+from monitoring.models import Alert, LimitSpan
+
+ScopeName = Literal["fleet", "node", "deployment"]
+MOST_OF_A_KIND = 200
+"""Of more than these the gravest are told, then the newest."""
+REQUESTS_WITHIN = timedelta(hours=2)
+"""In a longer time requests would be a carpet."""
+
+JOB_LEVELS = {JobStatus.FAILED: "error", JobStatus.CANCELLED: "warning"}
+SEVERITIES = {"critical": "error", "warning": "warning"}
+
+
+@dataclass(frozen=True)
+class Marker:
+    """`until` is None for an instant and for what has not ended."""
+
+    at: float
+    until: float | None
+    kind: Literal["job", "alert", "event", "request"]
+    level: str
+    text: str
+    url: str
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    since: datetime
+    until: datetime
+
+    def within(self, begins: str, ends: str) -> Q:
+        """What began before its end and was not over at its beginning."""
+        open_or_later = Q(**{f"{ends}__gte": self.since}) | Q(**{f"{ends}": None})
+        return Q(**{f"{begins}__lte": self.until}) & open_or_later
+
+
+def markers(scope: ScopeName, pk: int | None, since: datetime, until: datetime) -> list[Marker]:
+    stretch = Stretch(since, until)
+    found = [
+        *_jobs(scope, pk, stretch),
+        *_alerts(scope, pk, stretch),
+        *_events(scope, pk, stretch),
+        *_quiet_hours(scope, pk, stretch),
+        *_requests(scope, pk, stretch),
+    ]
+    return sorted(found, key=lambda marker: marker.at)
+
+
+def _jobs(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator[Marker]:
+    jobs = Job.objects.filter(stretch.within("created", "finished_at")).select_related("deployment")
+    if scope == "deployment":
+        jobs = jobs.filter(deployment=pk)
+    elif scope == "node":
+        jobs = jobs.filter(deployment__replicas__ranks__node=pk).distinct()
+    for job in jobs[:MOST_OF_A_KIND]:
+        yield Marker(
+            job.created.timestamp(),
+            _seconds(job.finished_at),
+            "job",
+            JOB_LEVELS.get(JobStatus(job.status), "info"),
+            _("%(job)s %(deployment)s: %(status)s")
+            % {
+                "job": job.get_kind_display(),
+                "deployment": job.deployment.name,
+                "status": job.get_status_display(),
+            },
+            reverse("deployment-detail", args=[job.deployment.name]),
+        )
+
+
+def _alerts(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator[Marker]:
+    alerts = Alert.objects.filter(stretch.within("fired", "resolved"), fired__isnull=False)
+    alerts = _own(alerts, scope, pk).select_related("node", "deployment")
+    graver = Case(When(severity="critical", then=0), When(severity="warning", then=1), default=2)
+    for alert in alerts.order_by(graver, "-fired")[:MOST_OF_A_KIND]:
+        assert alert.fired is not None
+        yield Marker(
+            alert.fired.timestamp(),
+            _seconds(alert.resolved),
+            "alert",
+            SEVERITIES.get(alert.severity, "info"),
+            alert.text,
+            _url("alerts"),
+        )
+
+
+def _events(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator[Marker]:
+    events = Event.objects.filter(at__gte=stretch.since, at__lte=stretch.until)
+    events = _own(events, scope, pk).select_related("node", "deployment")
+    graver = Case(
+        When(level=EventLevel.ERROR, then=Value(0)),
+        When(level=EventLevel.WARNING, then=Value(1)),
+        default=Value(2),
+    )
+    for event in events.order_by(graver, "-at")[:MOST_OF_A_KIND]:
+        yield Marker(event.at.timestamp(), None, "event", event.level, event.text, _place(event))
+
+
+def _quiet_hours(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator[Marker]:
+    spans = LimitSpan.objects.filter(stretch.within("since", "until")).select_related("node")
+    if scope == "deployment":
+        spans = spans.filter(node__ranks__replica__deployment=pk).distinct()
+    elif scope == "node":
+        spans = spans.filter(node=pk)
+    for span in spans[:MOST_OF_A_KIND]:
+        yield Marker(
+            span.since.timestamp(),
+            _seconds(span.until),
+            "event",
+            "info",
+            _("“%(rule)s” holds %(node)s back") % {"rule": span.why, "node": span.node.name},
+            _url("monitor-noise"),
+        )
+
+
+def _requests(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterable[Marker]:
+    """Answers of the playground: what was asked stays between the asker and the model."""
+    if scope == "node" or stretch.until - stretch.since > REQUESTS_WITHIN:
+        return
+    answers = Message.objects.filter(
+        role=MessageRole.ASSISTANT, created__gte=stretch.since, created__lte=stretch.until
+    ).annotate(route=F("conversation__route"))
+    if scope == "deployment":
+        names = Deployment.objects.filter(pk=pk).values("name")
+        answers = answers.filter(conversation__route__in=names)
+    rows = answers.order_by("-created").values_list("created", "route", "metrics", "error")
+    for created, route, metrics, error in rows[:MOST_OF_A_KIND]:
+        seconds = (metrics or {}).get("seconds")
+        began = created.timestamp()
+        yield Marker(
+            began,
+            began + seconds if isinstance(seconds, int | float) else None,
+            "request",
+            "error" if error else "info",
+            _("An answer of %(deployment)s") % {"deployment": route},
+            "",
+        )
+
+
+def _own(rows: QuerySet[Any], scope: ScopeName, pk: int | None) -> QuerySet[Any]:
+    return rows if scope == "fleet" else rows.filter(**{scope: pk})
+
+
+def _place(event: Event) -> str:
+    if event.deployment:
+        return reverse("deployment-detail", args=[event.deployment.name])
+    return reverse("node-detail", args=[event.node.name]) if event.node else ""
+
+
+def _seconds(at: datetime | None) -> float | None:
+    return None if at is None else at.timestamp()
+
+
+def _url(name: str) -> str:
+    try:
+        return reverse(name)
+    except NoReverseMatch:
+        return ""

@@ -1,0 +1,193 @@
+// From what the page knows to what one chart draws: lines with their style, or one band for too many.
+import { matches } from "./store.js";
+
+export const MOST_LINES = 15;
+export const COLOURS = 8;
+const BAND_LINES = 7; // a band is a trace too, and a figure has at most 16
+
+/** The lines of a chart; `t` and the columns are in stored units, rates worked out. */
+export function linesOf(spec, store) {
+  const found = spec.roles.flatMap((role) => roleLines(spec, role, store));
+  colour(found);
+  if (found.length > MOST_LINES) return [together(found, spec)];
+  const banded = found.length <= BAND_LINES;
+  for (const line of found) if (!banded && !line.always) line.lo = line.hi = null;
+  return found;
+}
+
+function roleLines(spec, role, store) {
+  const tracks = store.ofRole(role);
+  const group = store.ofRole("group").find((track) => track.topic === `group:${role}`);
+  if (group) return spec.lines.flatMap((line) => groupLine(line, group));
+  const found = tracks.map((track) => trackLines(spec, track, store, tracks.length > 1));
+  const any = found.some((lines) => lines.length);
+  // One of several that says nothing is named; a chart that has nothing at all says so itself.
+  return found.flatMap((lines, index) => (lines.length || !any ? lines : [missing(tracks[index], index)]));
+}
+
+function trackLines(spec, track, store, several) {
+  const own = [];
+  const derived = store.derived.get(track.topic);
+  for (const line of spec.lines) {
+    for (const [source, times] of [[track, track.t], [derived, derived?.t]]) {
+      if (!source) continue;
+      for (const column of source.columns.values()) {
+        if (!matches(column, line.metric, line.scope, line.label)) continue;
+        own.push(drawn(line, track, source, column, times));
+      }
+    }
+  }
+  const ambiguous = own.length > 1;
+  for (const one of own) one.name = nameOf(one, track, several, ambiguous);
+  return own;
+}
+
+function drawn(line, track, source, column, times) {
+  const counter = line.rate;
+  const v = counter ? rates(times, column.v, line.per) : column.v;
+  const band = line.band ? widthOf(source, column, line.band) : null;
+  const wide = source.step > 1.5 && column.lo && column.hi && !counter && !isQuantile(column);
+  return {
+    track,
+    column,
+    line,
+    t: times,
+    v,
+    lo: band ? shifted(v, band, -1) : wide ? column.lo : null,
+    hi: band ? shifted(v, band, 1) : wide ? column.hi : null,
+    always: Boolean(band), // what a value may really be is part of it, not decoration
+    beyond: isQuantile(column) ? (index) => column.hi !== null && column.v[index] !== null && column.hi[index] === null : null,
+    step: source.step,
+    stepped: isQuantile(column),
+    kind: column.kind,
+    source: column.source,
+    reason: column.reason,
+  };
+}
+
+export const isQuantile = (column) => column.metric.includes("_quantile_");
+
+function widthOf(source, column, metric) {
+  for (const other of source.columns.values()) {
+    if (matches(other, metric, column.scope, column.label)) return other.v;
+  }
+  return null;
+}
+
+const shifted = (values, widths, sign) =>
+  values.map((value, index) => {
+    const width = widths[index];
+    return value === null || width === null || width === undefined ? null : value + sign * width;
+  });
+
+/** What a counter grew by in `per` seconds; a source that started over leaves a gap. */
+export function rates(times, values, per) {
+  return values.map((value, index) => {
+    const before = index ? values[index - 1] : null;
+    if (value === null || before === null || value < before) return null;
+    const passed = times[index] - times[index - 1];
+    return passed > 0 ? ((value - before) / passed) * per : null;
+  });
+}
+
+function nameOf(one, track, several, ambiguous) {
+  const parts = [];
+  if (several) parts.push(track.label);
+  if (one.line.name) parts.push(one.line.name);
+  if (one.line.label === null && one.column.label) parts.push(one.column.label);
+  return !parts.length || (!ambiguous && !several && !one.line.name) ? track.label : parts.join(" · ");
+}
+
+function missing(track, index) {
+  return {
+    track,
+    column: null,
+    line: {},
+    t: [],
+    v: [],
+    lo: null,
+    hi: null,
+    step: 1,
+    kind: "unavailable",
+    source: "",
+    reason: gettext("No reading has arrived in this time."),
+    name: track.label,
+    index,
+  };
+}
+
+/** A fleet too large for a line each, as it is told: its sum, or its mean between low and high. */
+function groupLine(line, group) {
+  const pick = (label) =>
+    [...group.columns.values()].filter((column) => matches(column, line.metric, line.scope, label));
+  return pick(line.group).map((column) => {
+    const one = drawn(line, group, group, column, group.t);
+    const near = (label) => pick(label).find((other) => other.scope === column.scope)?.v ?? null;
+    const name = line.group === "sum" ? gettext("all together") : gettext("mean, between lowest and highest");
+    if (line.group === "mean") Object.assign(one, { lo: near("low"), hi: near("high"), always: true });
+    return { ...one, name: line.name ? `${line.name} · ${name}` : name };
+  });
+}
+
+/** More lines than a reader can follow: their mean, and the band they lie in. */
+function together(lines, spec) {
+  const step = Math.max(1, ...lines.map((line) => line.step));
+  const rows = new Map();
+  for (const line of lines) {
+    line.t.forEach((at, index) => {
+      const value = line.v[index];
+      if (value === null) return;
+      const place = Math.round(at / step) * step;
+      const row = rows.get(place);
+      if (!row) rows.set(place, [value, 1, value, value]);
+      else {
+        row[0] += value;
+        row[1] += 1;
+        if (value < row[2]) row[2] = value;
+        if (value > row[3]) row[3] = value;
+      }
+    });
+  }
+  const t = [...rows.keys()].sort((a, b) => a - b);
+  const told = lines.filter((line) => line.column);
+  return {
+    ...lines[0],
+    name: interpolate(gettext("mean of %s, between lowest and highest"), [told.length]),
+    colour: 0,
+    t,
+    v: t.map((at) => rows.get(at)[0] / rows.get(at)[1]),
+    lo: t.map((at) => rows.get(at)[2]),
+    hi: t.map((at) => rows.get(at)[3]),
+    step,
+    always: true,
+    beyond: null,
+    kind: told.every((line) => line.kind === told[0].kind) ? told[0]?.kind ?? "unavailable" : "derived",
+    spec,
+  };
+}
+
+/** Ranks keep their colour on the whole page; otherwise each line takes the next. */
+function colour(lines) {
+  const each = new Set(lines.map((line) => line.track.topic)).size === lines.length;
+  const ranked = each && lines.every((line) => Number.isInteger(line.track.rank));
+  lines.forEach((line, index) => {
+    line.colour = ranked ? line.track.rank : index;
+  });
+}
+
+/** Where `at` stands in a line's times: the nearest row, if it is near enough to speak for it. */
+export function rowAt(line, at) {
+  const { t } = line;
+  let low = 0;
+  let high = t.length - 1;
+  if (high < 0) return -1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (t[middle] < at) low = middle + 1;
+    else high = middle;
+  }
+  const nearest = low > 0 && at - t[low - 1] < t[low] - at ? low - 1 : low;
+  const reach = Math.max(1.5, line.step) * (line.stepped ? 1 : 0.75);
+  if (line.stepped && nearest > 0 && t[nearest] > at) return at - t[nearest - 1] <= line.step ? nearest - 1 : -1;
+  return Math.abs(t[nearest] - at) <= reach ? nearest : -1;
+}
