@@ -103,6 +103,12 @@ class Link:
         self._inventory = inventory
         self._correspondent = correspondent
         self._backoff = Backoff()
+        self._anew = asyncio.Event()
+
+    def introduce(self, inventory: Inventory) -> None:
+        """The node is made of something else now: the connection is made anew to say so."""
+        self._inventory = inventory
+        self._anew.set()
 
     async def run(self) -> NoReturn:
         while True:
@@ -148,6 +154,7 @@ class Link:
 
     async def _converse(self, socket: ClientConnection) -> NoReturn:
         """Ends only by raising: the loss of the link, or a refusal."""
+        self._anew.clear()
         await socket.send(encode(AgentHello(AGENT_PROTOCOL_VERSION, self._inventory)))
         welcome = await self._welcome(socket)
         log.info("Linked to %s as node %s.", self._url, welcome.node)
@@ -158,6 +165,7 @@ class Link:
                 self._listen(socket),
                 self._speak(socket),
                 self._beat(socket, welcome.heartbeat_seconds),
+                self._begin_anew(socket),
             )
         ]
         try:
@@ -170,6 +178,11 @@ class Link:
             if isinstance(ending, Exception):
                 raise ending
         raise ProtocolError("the conversation ended")
+
+    async def _begin_anew(self, socket: ClientConnection) -> NoReturn:
+        await self._anew.wait()
+        await socket.close()
+        raise ProtocolError("this node's devices have changed, and it says so first")
 
     async def _welcome(self, socket: ClientConnection) -> AgentWelcome:
         try:

@@ -5,8 +5,12 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NoReturn
+
+import msgspec
 
 from engine.agent.heads import Heads
+from engine.agent.inventory import as_told
 from engine.agent.kernel_log import KernelLog
 from engine.agent.limits.keeper import LimitKeeper
 from engine.agent.link import Link
@@ -22,6 +26,7 @@ log = logging.getLogger(__name__)
 
 OBSERVED_SECONDS = 5.0
 LOG_SECONDS = 0.25
+DEVICES_SECONDS = 2.0
 
 
 class NodeAgent:
@@ -40,6 +45,7 @@ class NodeAgent:
         self.probes = probes or NodeProbes(folder)
         self.telemetry = TelemetryLoop(self.supervisor, self.heads, self.wake.set, self.probes)
         self.kernel_log = KernelLog(self.probes.xids)
+        self._inventory = inventory
         self.link = Link(server, token, inventory, self)
         self.own_log = OwnLog()
         self.limits = LimitKeeper(folder, self.heads, inventory.accelerators, self._changed)
@@ -69,6 +75,7 @@ class NodeAgent:
             self.telemetry.run(),
             self.link.run(),
             self.limits.run(),
+            self._follow_devices(),
         )
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(part) for part in parts]
@@ -78,6 +85,16 @@ class NodeAgent:
             for task in running:
                 task.cancel()
         await self.limits.release()
+
+    async def _follow_devices(self) -> NoReturn:
+        """A driver may be loaded after the agent was started, or be replaced under it."""
+        while True:
+            await asyncio.sleep(DEVICES_SECONDS)
+            found = [as_told(device) for device in self.probes.accelerators.devices]
+            if found and found != self._inventory.accelerators:
+                self._inventory = msgspec.structs.replace(self._inventory, accelerators=found)
+                self.limits.follow(found)
+                self.link.introduce(self._inventory)
 
     def connected(self) -> None:
         self.telemetry.outbox.connected()

@@ -43,9 +43,7 @@ class LimitKeeper:
         devices: Devices | None = None,
     ) -> None:
         """`changed` is called whenever there is something new to report."""
-        ours = [one for one in accelerators if one.vendor == "nvidia"]
-        self._indices = {one.uuid: one.index for one in ours if one.uuid}
-        self._others = tuple(one.index for one in accelerators if one.vendor != "nvidia")
+        self.follow(accelerators)
         self._folder = folder
         self._originals: Originals | None = None
         self._devices = devices or NvidiaDevices()
@@ -58,6 +56,13 @@ class LimitKeeper:
         self._of_devices: list[LimitState] = []
         self._set_due = 0.0
         self._reported: list[LimitState] = []
+
+    def follow(self, accelerators: Sequence[Accelerator]) -> None:
+        """Those that the node has now."""
+        ours = [one for one in accelerators if one.vendor == "nvidia"]
+        self._indices = {one.uuid: one.index for one in ours if one.uuid}
+        self._others = tuple(one.index for one in accelerators if one.vendor != "nvidia")
+        self._set_due = 0.0
 
     def set_wanted(self, limits: Limits) -> None:
         if limits != self._wanted:
