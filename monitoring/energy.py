@@ -179,6 +179,8 @@ class Account:
     """Boxes that it had in common with another deployment were divided."""
     held: dict[int, float] = field(default_factory=dict)
     """Node -> seconds of it that were this deployment's."""
+    shares: dict[tuple[int, float], float] = field(default_factory=dict)
+    """(node, bucket) -> the part of it that was this deployment's."""
     bases: set[Basis] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
 
@@ -231,6 +233,7 @@ def _book(
         assert one is not None
         share = _share(node, deployment, at, step, here, work)
         account.joules += one.joules * share
+        account.shares[node, at] = share
         account.held[node] = account.held.get(node, 0.0) + one.covered * share
         account.shared |= len({t.deployment for t in here if node in t.nodes}) > 1
         account.bases.add(one.basis)
