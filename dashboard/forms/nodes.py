@@ -38,14 +38,14 @@ class NodeForm(_NodeForm):
 
     def clean_address(self) -> str:
         address: str = self.cleaned_data["address"]
-        if not _is_address(address):
+        if not is_address(address):
             raise forms.ValidationError(
                 _("This is neither an IP address nor a host name: no port, no http:// before it.")
             )
         return address
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
     except ValueError:

@@ -7,6 +7,7 @@ from django.db.models import Q
 from dashboard.choices import LIVE_REPLICA_STATUSES
 from dashboard.lifecycle.limits import limits_for
 from dashboard.lifecycle.neighbours import watched_by
+from dashboard.lifecycle.sources import sources_for
 from dashboard.models import Node, Replica
 from dashboard.placement import HEAD_BYTES
 from engine.protocol.agent import Desired
@@ -32,6 +33,7 @@ def desired_for(node_id: int) -> Desired:
     return Desired(
         node.desired_generation,
         specs,
+        sources=sources_for(node),
         limits=limits_for(node.pk, heads),
         watch=watched_by(node, replicas),
     )

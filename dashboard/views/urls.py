@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 from django.views.i18n import set_language
 
-from dashboard.views import deployments, models, nodes
+from dashboard.views import deployments, models, nodes, sources
 from dashboard.views.engine import deployment_engine
 from dashboard.views.overview import overview
 from dashboard.views.session import sign_in, sign_out
@@ -19,6 +19,15 @@ urlpatterns = [
     path("nodes/", nodes.nodes, name="nodes"),
     path("nodes/<slug:name>/token/", nodes.node_token, name="node-token"),
     path("nodes/<slug:name>/", nodes.node_detail, name="node-detail"),
+    path("nodes/<slug:name>/sources/", sources.sources, name="node-sources"),
+    path("nodes/<slug:name>/sources/new/<slug:kind>/", sources.source_new, name="source-new"),
+    path("nodes/<slug:name>/sources/<int:pk>/", sources.source_edit, name="source-edit"),
+    path("nodes/<slug:name>/sources/<int:pk>/remove/", sources.source_remove, name="source-remove"),
+    path(
+        "nodes/<slug:name>/sources/<int:pk>/calibrate/",
+        sources.source_calibrate,
+        name="source-calibrate",
+    ),
     re_path(
         r"^nodes/(?P<name>[-\w]+)/(?P<action>open|close|remove)/$",
         nodes.node_act,
