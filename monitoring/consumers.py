@@ -34,9 +34,9 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class TelemetryConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
-    """`{"subscribe": {"scope", "id"}, "grid"}` and `{"pause"}` in; `{"layouts"}` before the
-    `{"frames", "now"}` that need them, `{"grid"}`, and `{"changed": true}` out, when the page should
-    be seeded anew: the scope consists of other subjects than before, or its past was filled in."""
+    """In: `{"subscribe": {"scope", "id"}, "grid"}` and `{"pause"}`. Out: `{"layouts"}` before the
+    `{"frames", "now"}` that need them, `{"grid"}`, and `{"changed": true}` when the page should be
+    seeded anew: its scope consists of other subjects than before, or its past was filled in."""
 
     channel_layer_alias = "none"
     """What is read comes through the hub of this process."""

@@ -1,5 +1,5 @@
-"""What sums up the fleet now: `group:node`, `group:gpu` and `group:engine`, from the newest readings
-of their members. Minutes of the same are in `fleet_minutes`."""
+"""What sums up the fleet now, from the newest readings of the members of `group:node`, `group:gpu`
+and `group:engine`. Minutes of the same are in `fleet_minutes`."""
 
 from collections.abc import Iterable, Sequence
 

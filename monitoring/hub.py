@@ -1,4 +1,4 @@
-"""The browsers of one web process: what each kind of page looks at, and the newest reading of all."""
+"""The browsers of one web process: what they look at, and the newest reading of everything."""
 
 import asyncio
 import logging

@@ -34,7 +34,7 @@ class Intake:
     def take(
         self, seq: int, at: float, told: Sequence[Layout], readings: Sequence[tuple[int, Numbers]]
     ) -> Frame:
-        """`at` is in Unix seconds on the panel's clock. Sending the same frame again changes nothing.
+        """Sending the same frame again changes nothing. `at`: Unix seconds on the panel's clock.
 
         A value that is not finite, or negative where that cannot be, is kept as absent with its
         reason; a malformed name is left out and reported.

@@ -22,6 +22,7 @@ def web(options: Options) -> Program:
         f"--log-level={options.log_level.lower()}",
         "--timeout-graceful-shutdown=3",
         "--ws-ping-interval=20",
+        "--ws-per-message-deflate=false",  # a hundred browsers follow telemetry, each second anew
     )
 
 

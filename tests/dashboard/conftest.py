@@ -1,8 +1,11 @@
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from asgiref.sync import SyncToAsync
 from django.db import connections
+
+from monitoring.live import live
+from monitoring.writer import writer
 
 SECONDS = 20.0
 
@@ -13,3 +16,11 @@ def _no_connection_is_left() -> Iterator[None]:
     database could not be dropped."""
     yield
     SyncToAsync.single_thread_executor.submit(connections.close_all).result(SECONDS)
+
+
+@pytest.fixture
+async def nothing_live_left() -> AsyncIterator[None]:
+    """Close what stored and showed telemetry in the test's loop."""
+    yield
+    await writer().close()
+    await live().close()

@@ -19,7 +19,9 @@ from engine.protocol.agent import (
     Inventory,
     LogLines,
     Observed,
+    Pong,
     ProcessState,
+    Taken,
     ToAgent,
     decode_to_agent,
     encode,
@@ -99,6 +101,12 @@ class FakeAgent:
         await self.socket.send(encode(message))
 
     async def receive(self) -> ToAgent:
+        """The next message that says what to do; answers to heartbeats and readings are not."""
+        while isinstance(message := await self.hear(), Pong | Taken):
+            pass
+        return message
+
+    async def hear(self) -> ToAgent:
         data = await self.socket.receive()
         assert isinstance(data, bytes)
         return decode_to_agent(data)

@@ -1,9 +1,10 @@
 """Who may speak as a node, and what becomes of what it says."""
 
 import asyncio
+import threading
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from channels.db import database_sync_to_async
@@ -12,7 +13,19 @@ from django.utils import timezone
 from dashboard import lifecycle
 from dashboard.consumers import agent as consumer
 from dashboard.models import Event, LogLine, Node
-from engine.protocol.agent import AgentHello, AgentWelcome, Observed, Refused
+from engine.protocol.agent import (
+    AgentHello,
+    AgentWelcome,
+    Heartbeat,
+    Observed,
+    Pong,
+    Refused,
+    Taken,
+    Telemetry,
+    ToAgent,
+)
+from monitoring.models import Reading
+from monitoring.packing import Field, Layout
 from tests.dashboard.fake_agent import FakeAgent, inventory
 from tests.dashboard.fleet_cast import Fleet, Worker, fleet, node, worker
 from tests.sockets import Closed
@@ -20,6 +33,9 @@ from tests.sockets import Closed
 __all__ = ["worker"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+M = TypeVar("M", bound=ToAgent)
 
 
 async def new_node(name: str = "box") -> str:
@@ -186,3 +202,80 @@ async def say_and_wait(cast: Fleet, agent: FakeAgent) -> None:
         return bool(seen == agent.desired.generation + 7)
 
     await cast.until(shown)
+
+
+CPU: Field = ("cpu_utilization_ratio", "ratio", "host: /proc/stat", "measured", "host", "", "")
+
+
+async def hear(agent: FakeAgent, kind: type[M]) -> M:
+    """The next message of this kind; what the panel wants to run may come in between."""
+    async with asyncio.timeout(10):
+        while not isinstance(message := await agent.hear(), kind):
+            pass
+    return message
+
+
+async def test_a_heartbeat_is_answered_with_the_panels_time(worker: Worker) -> None:
+    async with FakeAgent(await new_node(), "10.0.0.9") as agent:
+        before = time.time()
+        await agent.say(Heartbeat(123.25))
+        pong = await hear(agent, Pong)
+        assert pong.asked_at == 123.25
+        assert before <= pong.heard_at <= pong.answered_at <= time.time()
+
+
+async def test_readings_are_said_to_be_taken_once_they_are_stored(
+    worker: Worker, nothing_live_left: None
+) -> None:
+    async with FakeAgent(await new_node(), "10.0.0.9") as agent:
+        at = time.time()
+        layouts = [Layout(0, "node", (CPU,))]
+        await agent.say(Telemetry(4, at, layouts, [(0, (0.5,))]))
+        await agent.say(Telemetry(5, at + 1, [], [(0, (0.6,))]))
+        taken: list[int] = []
+        while len(taken) < 2:
+            taken += (await hear(agent, Taken)).seqs
+        assert sorted(taken) == [4, 5]
+        numbers = [r.numbers async for r in Reading.objects.order_by("at")]
+        assert numbers == [[0.5], [0.6]]
+
+
+async def test_a_heartbeat_waits_neither_for_the_database_nor_for_readings(
+    worker: Worker, nothing_live_left: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr("monitoring.writer.store", lambda frames: release.wait(20))
+    async with FakeAgent(await new_node(), "10.0.0.9") as agent:
+        await agent.say(Telemetry(0, time.time(), [Layout(0, "node", (CPU,))], [(0, (0.5,))]))
+        for _ in range(5):
+            await agent.say(Heartbeat(1.0))
+            assert (await hear(agent, Pong)).asked_at == 1.0
+        release.set()
+        await hear(agent, Taken)
+
+
+async def test_an_idle_nodes_report_is_taken_in_when_it_says_something_new(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, observe = 0, lifecycle.observe
+
+    def counting(*given: Any) -> None:
+        nonlocal taken
+        taken += 1
+        observe(*given)
+
+    monkeypatch.setattr(consumer, "SEEN_SECONDS", 0.0)
+    monkeypatch.setattr(consumer.lifecycle, "observe", counting)
+    async with FakeAgent(await new_node(), "10.0.0.9") as agent:
+        await agent.beat()
+        seen = (await node("box")).last_seen
+        async with asyncio.timeout(10):
+            while (await node("box")).last_seen == seen:
+                await asyncio.sleep(0.05)
+        await agent.report()
+        await agent.report()
+        await agent.report(generation=agent.desired.generation + 1)
+        await agent.say(Heartbeat(99.0))
+        while (await hear(agent, Pong)).asked_at != 99.0:
+            pass
+        assert taken == 2

@@ -152,10 +152,8 @@ def told(messages: Iterable[Telemetry]) -> list[dict[str, list[Sample]]]:
 
 def _sample(subject: str, field: Field, value: float | None) -> Sample:
     metric, unit, source, kind, scope, reason, label = field
-    described: Any = {"kind": kind, "scope": scope}
-    return Sample(
-        metric, value, unit, source, **described, subject=subject, reason=reason, label=label
-    )
+    told: Any = {"kind": kind, "scope": scope}
+    return Sample(metric, value, unit, source, subject=subject, reason=reason, label=label, **told)
 
 
 async def end(task: "asyncio.Task[None]") -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -77,7 +78,7 @@ def test_a_node_whose_clock_is_set_makes_no_hole_and_no_second_twice() -> None:
         world.beat()
         stamps.append(world.stamp())
         world.sleep(1.0 - 0.0025)
-    steps = [after - before for before, after in zip(stamps, stamps[1:], strict=False)]
+    steps = [after - before for before, after in pairwise(stamps)]
     assert steps == pytest.approx([1.0] * 19, abs=1e-4)
     assert world.clock.skew() == pytest.approx(world.panel - world.wall, abs=1e-3)
 

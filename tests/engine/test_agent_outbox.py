@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -265,6 +266,6 @@ def test_whatever_breaks_every_second_arrives_exactly_once(steps: list[Step]) ->
 
 
 def _gaps(times: list[float]) -> Iterator[float]:
-    for before, after in zip(times, times[1:], strict=False):
+    for before, after in pairwise(times):
         if not 0.5 <= after - before <= 1.5:
             yield after - before
