@@ -11,6 +11,8 @@ from monitoring.shapes import BUCKET, HIGHEST, LEVEL, LOWEST
 
 MOST_PLACES = 400
 """Four columns each, and Postgres takes 1,664."""
+TENTH_OF_TEN = repr(10**0.1)
+"""To its power, a decibel needs no division, which Postgres refuses of the smallest numbers."""
 LOUDEST, SOFTEST = 3000, -3000
 """Decibels beyond which a power of ten is no number any more."""
 
@@ -82,7 +84,7 @@ def _single(i: int) -> str:
 
 def _of_readings(i: int, shape: str) -> str:
     v = f"numbers[{i}]"
-    value = f"sum({v}) / count({v})"
+    value = f"avg({v})"
     if shape == LEVEL:
         value = f"10 * log(sum({energy(v)}) / count({v}))"
     elif shape == BUCKET:
@@ -105,4 +107,4 @@ def _of_buckets(i: int, shape: str) -> str:
 def energy(v: str) -> str:
     """Of a level in decibels, in SQL."""
     bounded = f"least(greatest({v}, {SOFTEST}), {LOUDEST})"  # These two pass over null.
-    return f"CASE WHEN {v} IS NOT NULL THEN power(10::float8, {bounded} / 10) END"
+    return f"CASE WHEN {v} IS NOT NULL THEN power({TENTH_OF_TEN}::float8, {bounded}) END"

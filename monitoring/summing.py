@@ -12,6 +12,9 @@ LOOK_BACK = 30
 MOST_INTERVALS = 3
 """A longer gap's growth is not counted: nobody knows when it was."""
 
+SMALLEST = "1e-100"
+"""A mean nearer to nothing is nothing: its parts could not be told from it."""
+
 COLUMNS = "layout_id, at, covered, n, low, mean, high, last, gain"
 
 MINUTES = f"""
@@ -34,14 +37,15 @@ WITH taken AS MATERIALIZED (
 ), reading AS MATERIALIZED (
     SELECT s.layout_id, s.family, s.bucket, s.at, s.numbers, p.most,
         CASE WHEN s.passed <= p.most THEN s.passed END AS passed,
-        CASE WHEN s.passed <= p.most AND s.old_layout = s.layout_id THEN s.old_numbers END AS old,
+        CASE WHEN s.passed <= p.most AND s.old_layout = s.layout_id
+            THEN s.old_numbers END AS before,
         s.old_layout <> s.layout_id AS crossed
     FROM stepped s JOIN pace p ON p.family = s.family AND p.bucket = s.bucket
     WHERE s.at >= %(since)s
 ), element AS MATERIALIZED (
-    SELECT layout_id, bucket, i, count(v)::int AS n, min(v) AS low, sum(v) / count(v) AS mean,
+    SELECT layout_id, bucket, i, count(v)::int AS n, min(v) AS low, avg(v) AS mean,
         max(v) AS high, sum(CASE WHEN v >= old THEN v - old WHEN old IS NOT NULL THEN v END) AS gain
-    FROM reading r CROSS JOIN LATERAL unnest(r.numbers, r.old) WITH ORDINALITY AS u (v, old, i)
+    FROM reading r CROSS JOIN LATERAL unnest(r.numbers, r.before) WITH ORDINALITY AS u (v, old, i)
     GROUP BY layout_id, bucket, i
 ), loud AS (
     SELECT r.layout_id, r.bucket, u.i, 10 * log(sum({energy("u.v")}) / count(u.v)) AS mean
@@ -75,7 +79,8 @@ WITH taken AS MATERIALIZED (
 )
 SELECT e.layout_id, e.bucket, w.covered, array_agg(e.n ORDER BY e.i),
     array_agg(CASE WHEN s.shape <> 'b' THEN e.low END ORDER BY e.i),
-    array_agg(CASE s.shape WHEN 'b' THEN NULL WHEN 'l' THEN o.mean ELSE e.mean END ORDER BY e.i),
+    array_agg(CASE WHEN s.shape = 'b' THEN NULL WHEN s.shape = 'l' THEN o.mean
+        WHEN abs(e.mean) < {SMALLEST} THEN 0 ELSE e.mean END ORDER BY e.i),
     array_agg(CASE WHEN s.shape <> 'b' THEN e.high END ORDER BY e.i),
     min(r.numbers),
     array_agg(CASE WHEN s.shape IN ('c', 'b') THEN
