@@ -21,6 +21,9 @@ MOST_LAYOUTS = 16_384
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
 MAX_AHEAD = timedelta(minutes=5)
 
+LARGEST = 1e100
+"""Beyond it no sum of numbers is safe, and no quantity lies there."""
+TOO_LARGE = gettext_noop("The source gave a number that is too large to be meant.")
 NOT_FINITE = gettext_noop("The source gave a number that is not finite.")
 NEGATIVE = gettext_noop("The source gave a negative number, which this cannot be.")
 NO_REASON = gettext_noop("The source gave no reason.")
@@ -100,6 +103,8 @@ class CheckedLayout:
         if any(numbers[place] is not None for place in self._holes):
             return False
         least = min(known, default=0.0)
+        if least < -LARGEST or max(known, default=0.0) > LARGEST:
+            return False
         return least >= 0.0 or all((numbers[place] or 0.0) >= 0.0 for place in self._unsigned)
 
 
@@ -222,6 +227,8 @@ def _fault(number: float | None, absent: bool, signed: bool) -> str:
         return NO_REASON
     if not math.isfinite(number):
         return NOT_FINITE
+    if abs(number) > LARGEST:
+        return TOO_LARGE
     return NEGATIVE if number < 0 and not signed else ""
 
 
