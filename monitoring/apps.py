@@ -1,6 +1,7 @@
 from typing import Any
 
 from django.apps import AppConfig
+from django.apps import apps as registry
 from django.db.models.signals import post_migrate
 
 
@@ -9,6 +10,7 @@ class MonitoringConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(make_parts, sender=self)
+        post_migrate.connect(seed_rules, sender=self)
 
 
 def make_parts(plan: Any = (), **_given: Any) -> None:
@@ -20,3 +22,11 @@ def make_parts(plan: Any = (), **_given: Any) -> None:
 
     if "monitoring_hour" in connection.introspection.table_names():
         ensure(timezone.now())
+
+
+def seed_rules(apps: Any = registry, **_given: Any) -> None:
+    """After each `migrate`: the built-in rules; not where migrations stop before their table."""
+    from monitoring.alerts.builtin import seed
+
+    if "rule" in apps.all_models["monitoring"]:
+        seed()
