@@ -13,9 +13,8 @@ from django.utils.translation import override
 
 from monitoring import phases
 from monitoring.alerts.fleet import fleet
-from monitoring.scopes import launch_of
 from monitoring.models import Alert, Bundle, Incident, Layout, Reading
-from monitoring.scopes import Subject, subjects
+from monitoring.scopes import Subject, launch_of, subjects
 
 BEFORE = timedelta(seconds=120)
 AFTER = timedelta(seconds=30)

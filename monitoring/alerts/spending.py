@@ -1,10 +1,12 @@
-"""What energy has cost since a moment, at the tariff or at one price."""
+"""What energy has cost since a moment: at the tariff, or at one price where none is entered."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from monitoring.costs import electricity
 from monitoring.energy import Used, used_by_box
 from monitoring.metrics import ENERGY
+from monitoring.models import PriceList
 from monitoring.scopes import subjects
 from monitoring.series import gains
 from monitoring.tariffs import kwh
@@ -14,12 +16,17 @@ STEP = timedelta(hours=1)
 
 def spent(since: datetime, until: datetime, price: Decimal | None) -> float | None:
     """Of all boxes that tell their energy; None where none does, or nothing has a price."""
-    if price is None:
+    tariff = PriceList.current().tariff
+    if not tariff.rates and price is None:
         return None
     boxes = _boxes(since, until)
     if not boxes:
         return None
-    return float(sum(kwh(used.joules) * price for used in boxes.values()))
+    if tariff.rates:
+        priced = electricity(boxes, STEP.total_seconds(), tariff).values()
+        return float(sum((one.amount for one in priced), Decimal(0)))
+    assert price is not None
+    return float(sum((kwh(used.joules) * price for used in boxes.values()), Decimal(0)))
 
 
 def _boxes(since: datetime, until: datetime) -> dict[tuple[int, float], Used]:

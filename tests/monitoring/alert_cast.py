@@ -70,9 +70,11 @@ class Clock:
             Node.objects.filter(pk=node.pk).update(last_seen=self.now)
         assert evaluate(self.now)
 
-    def rounds(self, times: int, *told: tuple[Node, Sequence[Sample]]) -> None:
+    def rounds(
+        self, times: int, *told: tuple[Node, Sequence[Sample]], seconds: float = STEP
+    ) -> None:
         for _ in range(times):
-            self.round(*told)
+            self.round(*told, seconds=seconds)
 
 
 def the_alert() -> Alert:

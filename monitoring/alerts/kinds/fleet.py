@@ -2,26 +2,28 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from django.utils.translation import gettext_noop as _
 
 from monitoring.alerts.rules import Observation
 from monitoring.alerts.spending import spent
 from monitoring.alerts.world import Sighting, World
-from monitoring.models import Rule
+from monitoring.models import PriceList, Rule
 from monitoring.partitions import strays as stray_rows
 
-NO_PRICE = _("There is neither a tariff nor a price in the rule.")
+NO_COST = _("No box tells its energy, or there is neither a tariff nor a price in the rule.")
 
 
 def budget(rule: Rule, world: World) -> Iterator[Sighting]:
-    began = month(world.now)
+    prices = PriceList.current()
+    began = month(world.now.astimezone(ZoneInfo(prices.zone)))
 
     def compute() -> float | None:
         return spent(began, world.now, rule.price)
 
     cost = world.usuals.remembered(f"budget:{rule.pk}:{began:%Y-%m}:{rule.price}", compute)
-    yield Sighting("", "", Observation(cost, reason=NO_PRICE))
+    yield Sighting("", prices.currency, Observation(cost, reason=NO_COST))
 
 
 def strays(rule: Rule, world: World) -> Iterator[Sighting]:
