@@ -124,6 +124,14 @@ def port_range(name: str, default: str) -> range:
     return range(int(low), int(high) + 1)
 
 
+def folder(name: str) -> str:
+    """The full path of a folder, or nothing."""
+    value = os.environ.get(name, "")
+    if value and not (Path(value).is_absolute() and Path(value).is_dir()):
+        raise ImproperlyConfigured(f"{name} must be the full path of a folder, not {value!r}.")
+    return value
+
+
 def package_folder(name: str) -> Path:
     """Where an installed package lies, without importing it."""
     spec = importlib.util.find_spec(name)

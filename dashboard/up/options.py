@@ -38,6 +38,8 @@ class Options:
         env.flag("TANDEM_DEBUG", False)
         env.choice("TANDEM_LOG_FORMAT", "text", ("text", "json"))
         env.origins("TANDEM_TRUSTED_ORIGINS")
+        env.folder("TANDEM_SYSFS_ROOT")
+        env.folder("TANDEM_DEV_ROOT")
         if env.text("DATABASE_URL"):
             env.database("DATABASE_URL")
         return cls(

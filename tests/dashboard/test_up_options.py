@@ -46,6 +46,7 @@ def test_a_malformed_port_stops_the_start(value: str, monkeypatch: pytest.Monkey
         ("TANDEM_DEBUG", "perhaps", "must be true or false"),
         ("TANDEM_LOG_LEVEL", "LOUD", "must be DEBUG, INFO"),
         ("TANDEM_TRUSTED_ORIGINS", "tandem.example", "must list origins such as https://"),
+        ("TANDEM_SYSFS_ROOT", "relative", "must be the full path of a folder"),
     ],
 )
 def test_a_malformed_value_is_one_line_that_names_it(
