@@ -168,5 +168,6 @@ LOGGING = {
     "loggers": {
         "uvicorn": {"handlers": ["console"], "level": _LOG_LEVEL, "propagate": False},
         "uvicorn.error": {"handlers": [], "level": _LOG_LEVEL, "propagate": True},
+        "uvicorn.access": {"handlers": [], "propagate": False},
     },
 }

@@ -1,6 +1,7 @@
 """Pytest plugin: real Postgres and Valkey for the whole run, before Django reads its settings.
 
-With DATABASE_URL and REDIS_URL set, those servers are used instead.
+With DATABASE_URL and REDIS_URL set, those servers are used instead. Where several processes share
+the tests, each has servers of its own.
 """
 
 import os
@@ -10,6 +11,12 @@ from pathlib import Path
 
 from dashboard.embedded import EmbeddedPostgres, EmbeddedValkey
 from dashboard.translations import compile_stale
+
+OURS = "TANDEM_TEST_SERVERS"
+"""Names the variables that are ours and not the caller's, for processes started from here."""
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for name in os.environ.pop(OURS, "").split():
+        os.environ.pop(name, None)
 
 _state = Path(tempfile.mkdtemp(prefix="tandem-tests-"))
 _postgres = EmbeddedPostgres(_state)
@@ -22,10 +29,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
 compile_stale()
 try:
-    if "DATABASE_URL" not in os.environ:
-        os.environ["DATABASE_URL"] = _postgres.start()
-    if "REDIS_URL" not in os.environ:
-        os.environ["REDIS_URL"] = _valkey.start()
+    for name, server in (("DATABASE_URL", _postgres), ("REDIS_URL", _valkey)):
+        if name not in os.environ:
+            os.environ[name] = server.start()
+            os.environ[OURS] = f"{os.environ.get(OURS, '')} {name}".strip()
 except BaseException:
     _postgres.stop()
     _valkey.stop()
