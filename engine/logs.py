@@ -170,7 +170,18 @@ def read_line(line: str) -> Read:
     return Read(line, _guess(line))
 
 
-_KERNEL = {0: "critical", 1: "critical", 2: "critical", 3: "error", 4: "warning", 7: "debug"}
+_KERNEL: dict[str, Level] = {
+    "emerg": "critical",
+    "alert": "critical",
+    "crit": "critical",
+    "err": "error",
+    "error": "error",
+    "warning": "warning",
+    "notice": "info",
+    "info": "info",
+    "debug": "debug",
+}
+"""What a kernel's line begins with, and many a program's."""
 _WORDS = re.compile(r"\b(CRITICAL|FATAL|ERROR|WARNING|WARN|INFO|DEBUG)\b")
 _MEANT: dict[str, Level] = {"FATAL": "critical", "WARN": "warning"}
 _BEGINNING = 80
@@ -178,9 +189,10 @@ _BEGINNING = 80
 
 
 def _guess(line: str) -> Level | Literal[""]:
-    """From a kernel's priority, a logger's word or the head of a traceback; else nothing."""
-    if priority := re.match(r"<(\d{1,3})>", line):
-        return msgspec.convert(_KERNEL.get(int(priority[1]) & 7, "info"), Level)
+    """From what it begins with, a logger's word or the head of a traceback; else nothing."""
+    beginning, colon, _rest = line[:_BEGINNING].partition(": ")
+    if colon and beginning in _KERNEL:
+        return _KERNEL[beginning]
     if line.startswith("Traceback (most recent call last)"):
         return "error"
     if word := _WORDS.search(line[:_BEGINNING]):

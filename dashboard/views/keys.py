@@ -40,6 +40,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         "error": error,
         "name": name,
         "base_url": request.build_absolute_uri("/v1"),
+        "metrics_url": request.build_absolute_uri(reverse("metrics")),
         "chat_url": request.build_absolute_uri(reverse("chat-completions")),
         "route": _example_route(),
     }

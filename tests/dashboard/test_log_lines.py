@@ -18,12 +18,12 @@ pytestmark = pytest.mark.django_db
 
 def test_lines_of_a_nodes_kernel_and_agent_are_kept() -> None:
     node = make_node("box-1")
-    keep_lines(node.pk, LogLines(key="kernel", launch="", lines=["<3>Xid 79"]))
+    keep_lines(node.pk, LogLines(key="kernel", launch="", lines=["err: Xid 79"]))
     own = encode_line("The link is lost.", level="warning", logger="engine.agent")
     keep_lines(node.pk, LogLines(key="agent", launch="", lines=[own]))
     kept = LogLine.objects.values_list("node__name", "source", "level", "text")
     assert list(kept) == [
-        ("box-1", "kernel", "error", "<3>Xid 79"),
+        ("box-1", "kernel", "error", "err: Xid 79"),
         ("box-1", "agent", "warning", "The link is lost."),
     ]
 

@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("dashboard.views.monitor.channels")),
     path("", include("dashboard.views.monitor.incidents")),
     path("", include("dashboard.views.monitor.logs")),
+    path("", include("dashboard.views.monitor.export")),
 ]
 """Each page appends its `path("", include("dashboard.views.monitor.<page>"))`."""
 
