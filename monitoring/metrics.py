@@ -45,6 +45,7 @@ LINK_SENT = Metric("link_sent_bytes_total", "bytes", "counter")
 LINK_ERRORS = Metric("link_errors_total", "errors", "counter")
 LINK_SPEED = Metric("link_speed_bits_per_second", "bits/s")
 LINK_ROUND_TRIP = Metric("link_round_trip_seconds", "seconds")
+"""Labelled by the other box's address."""
 PROCESS_CPU = Metric("process_cpu_ratio", "ratio")
 """1.0 is one core kept busy."""
 PROCESS_MEMORY = Metric("process_memory_bytes", "bytes")
@@ -65,7 +66,9 @@ GPU_THROTTLED = Metric("gpu_throttled_ratio", "ratio")
 GPU_FAN = Metric("gpu_fan_ratio", "ratio")
 """The speed that is intended, not one that was counted."""
 GPU_ECC_ERRORS = Metric("gpu_ecc_errors_total", "errors", "counter")
+"""Labelled `corrected`, `uncorrected` or `remapped` (rows of memory taken out of use)."""
 GPU_XID_ERRORS = Metric("gpu_xid_errors_total", "errors", "counter")
+"""Labelled by the fault's number; without a label all of them, since the agent started."""
 GPU_HEALTH = Metric("gpu_health_ratio", "ratio")
 """1 healthy, 0 not, as the device's own driver judges."""
 

@@ -55,9 +55,15 @@ class AcceleratorProbe:
         self._load = load
         self._reader: Reader | None = None
         self._complained_of = ""
+        self._one_at_a_time = threading.Lock()
+        """The first look may still be under way when the probes begin."""
         self._due = 0.0
 
     def read(self) -> list[Sample]:
+        with self._one_at_a_time:
+            return self._read()
+
+    def _read(self) -> list[Sample]:
         if self._reader is None and not self._appeared():
             return []
         reader = self._reader = self._reader or self._load()

@@ -14,9 +14,9 @@ class Integrator:
     """Adds up watts over time, from 0 when it is made. What was drawn in a gap of more than three
     intervals is not known and not counted."""
 
-    def __init__(self, interval: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, interval: float, clock: Callable[[], float] | None = None) -> None:
         self._most = interval * MOST_INTERVALS
-        self._clock = clock
+        self._clock = clock or time.monotonic
         self._joules = 0.0
         self._last: tuple[float, float] | None = None
 

@@ -44,8 +44,8 @@ METRICS = (LINK_RECEIVED, LINK_SENT, LINK_ERRORS, LINK_SPEED, LINK_ROUND_TRIP)
 
 
 class LinkProbe:
-    """Counters are labelled by interface, round trips by the other node's address; without a label
-    is the slowest. What RDMA carries past the kernel is counted apart, where there is RDMA."""
+    """Counters are labelled by interface, round trips by the other node's address. What RDMA
+    carries past the kernel is counted apart, where there is RDMA."""
 
     name = "link"
     scope: Scope = "host"
@@ -127,11 +127,6 @@ class LinkProbe:
     def _round_trips(self, peers: Sequence[str]) -> Iterator[Sample]:
         self._ask_next(peers)
         source = "link: TCP round trip"
-        known = [trip for trip in self._trips.values() if trip is not None]
-        if known:
-            yield measured(LINK_ROUND_TRIP, max(known), source=source, scope=self.scope)
-        else:
-            yield unavailable(LINK_ROUND_TRIP, NO_ANSWER, source=source, scope=self.scope)
         for peer, trip in self._trips.items():
             if trip is None:
                 yield self._missing(LINK_ROUND_TRIP, NO_ANSWER, peer, source)

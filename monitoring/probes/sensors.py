@@ -1,7 +1,6 @@
 """Temperatures, fans and board power as the kernel's hwmon drivers show them."""
 
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -138,7 +137,7 @@ class BoardPowerProbe:
     scope: Scope = "host"
     metrics: Sequence[Metric] = (POWER, ENERGY)
 
-    def __init__(self, roots: Roots, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, roots: Roots, clock: Callable[[], float] | None = None) -> None:
         self._roots = roots
         self._integrator = Integrator(1.0, clock)
 

@@ -118,6 +118,31 @@ def test_an_integrated_device_that_tells_a_small_memory_is_not_believed(box: Box
     assert samples["gpu:0 gpu_memory_total_bytes unified"].value == psutil.virtual_memory().total
 
 
+def test_without_a_power_reading_the_energy_counter_tells_it(box: Boxes) -> None:
+    machine = box("h100", "nopower", "energy 0 1000")
+    first = machine.read()["gpu:0 power_watts"]
+    assert (first.value, first.reason) == (None, NOT_OFFERED), "it takes two readings"
+    machine.befalls("nopower", "energy 0 201000")
+    machine.tell("pass 2")
+    power = machine.read()["gpu:0 power_watts"]
+    assert power.value == pytest.approx(100.0, rel=0.5), "200 J in the two seconds that passed"
+    assert (power.kind, power.source) == ("derived", "NVML, energy counter over time")
+
+
+def test_without_an_energy_counter_energy_is_an_estimate(box: Boxes) -> None:
+    machine = box("h100", "noenergy")
+    machine.read()
+    machine.tell("pass 1")
+    energy = machine.read()["gpu:0 energy_joules_total"]
+    assert (energy.kind, energy.source) == ("estimated", "NVML, power over time")
+    assert energy.value is not None
+    assert energy.value >= 412.0, "412 W for a second at least"
+    machine.befalls("noenergy", "nopower")
+    machine.tell("pass 60")
+    again = machine.read()["gpu:0 energy_joules_total"].value
+    assert again == energy.value, "nothing is added while nothing is read"
+
+
 def test_memory_that_the_driver_hides_is_absent(box: Boxes) -> None:
     machine = box("gb10")
     machine.befalls("hidden")

@@ -23,10 +23,10 @@ def main(dev: Path) -> None:
     serving = False
     xids = Xids()
     accelerators = Accelerators(Roots(dev=dev), lambda: serving, xids)
-    accelerators.discover(20)
-    runner = ProbeRunner(accelerators.probes, deadline=20)
     clock, ahead = time.monotonic, 0.0
     time.monotonic = lambda: clock() + ahead
+    accelerators.discover(20)
+    runner = ProbeRunner(accelerators.probes, deadline=20)
     for line in sys.stdin:
         word, _space, rest = line.strip().partition(" ")
         answer: object = None

@@ -7,7 +7,7 @@
  * FAKE_NVML_CONTROL  a file that is read at every call, for what befalls the box meanwhile:
  *                    `unloaded` (no driver), `count N`, `lost I`, `hang SECONDS`, `util I PERCENT`,
  *                    `energy I MILLIJOULES`, `xid I NUMBER` (once for each line), `processes N`,
- *                    `hidden` (processes without their memory).
+ *                    `hidden` (processes without their memory), `nopower`, `noenergy`.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +180,7 @@ Result nvmlDeviceGetMemoryInfo(void *handle, Memory *memory) {
 
 typedef struct { unsigned pid; u64 bytes; unsigned gpu_instance, compute_instance; } Process;
 
-static Result processes(unsigned *count, Process *list, unsigned number, u64 each) {
+static Result processes(unsigned *count, Process *list, unsigned number, unsigned pid, u64 each) {
     double asked;
     unsigned room = *count, i;
     if (told("processes", -1, &asked)) number = (unsigned)asked < number ? (unsigned)asked : number;
@@ -188,7 +188,7 @@ static Result processes(unsigned *count, Process *list, unsigned number, u64 eac
     if (!number) return OK;
     if (room < number) return INSUFFICIENT_SIZE;
     for (i = 0; i < number; i++) {
-        list[i].pid = 4000 + i;
+        list[i].pid = pid + i;
         list[i].bytes = told("hidden", -1, NULL) ? ~0ULL : each;
         list[i].gpu_instance = list[i].compute_instance = ~0U;
     }
@@ -197,12 +197,12 @@ static Result processes(unsigned *count, Process *list, unsigned number, u64 eac
 
 Result nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, Process *list) {
     ALIVE;
-    return processes(count, list, 2, 10737418240ULL);
+    return processes(count, list, 2, 4000, 10737418240ULL);
 }
 
 Result nvmlDeviceGetGraphicsRunningProcesses_v3(void *handle, unsigned *count, Process *list) {
     ALIVE;
-    return processes(count, list, 1, 268435456ULL);
+    return processes(count, list, 2, 4001, 268435456ULL); /* The first is in both lists. */
 }
 
 typedef struct { unsigned gpu, memory; } Utilization;
@@ -228,6 +228,7 @@ static unsigned milliwatts(unsigned index) {
 
 Result nvmlDeviceGetPowerUsage(void *handle, unsigned *power) {
     ALIVE;
+    if (told("nopower", -1, NULL)) return NOT_SUPPORTED;
     *power = milliwatts(INDEX);
     return OK;
 }
@@ -236,6 +237,7 @@ Result nvmlDeviceGetTotalEnergyConsumption(void *handle, u64 *millijoules) {
     struct timespec now;
     double said;
     ALIVE;
+    if (told("noenergy", -1, NULL)) return NOT_SUPPORTED;
     clock_gettime(CLOCK_MONOTONIC, &now);
     *millijoules = told("energy", (int)INDEX, &said)
         ? (u64)said : (u64)((now.tv_sec + now.tv_nsec / 1e9) * milliwatts(INDEX));
@@ -255,7 +257,7 @@ Result nvmlDeviceGetFieldValues(void *handle, int count, Field *fields) {
     ALIVE;
     for (i = 0; i < count; i++) {
         fields[i].type = 1;
-        fields[i].result = unified() ? NOT_SUPPORTED : OK;
+        fields[i].result = unified() || told("nopower", -1, NULL) ? NOT_SUPPORTED : OK;
         switch (fields[i].field) {
             case 185: fields[i].value.small = milliwatts(INDEX); break;
             case 186: fields[i].value.small = milliwatts(INDEX) + 9000; break;

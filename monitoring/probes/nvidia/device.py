@@ -41,6 +41,8 @@ METRICS = (
 """What every device is asked for; the rest is told only while it can be asked."""
 
 ZERO_SECONDS = 10.0
+LEAST_SECONDS, MOST_SECONDS = 0.5, 3.0
+"""Between two readings of a counter that tell what is drawn now; it moves in steps."""
 SINCE_LOADED = "NVML, since the driver was loaded"
 AVERAGE, INSTANT = pynvml.NVML_FI_DEV_POWER_AVERAGE, pynvml.NVML_FI_DEV_POWER_INSTANT
 RECOVERY = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
@@ -77,6 +79,7 @@ class DeviceReader:
         self._serving = serving
         self._zero_since: float | None = None
         self._integrator = Integrator(1.0)
+        self._counted: tuple[float, int] | None = None
 
     def read(self, handle: object) -> list[Sample]:
         self.gone = False
@@ -121,7 +124,7 @@ class DeviceReader:
         yield self._tell(GPU_MEMORY_HEADROOM, host.available, source)
 
     def _held_by_processes(self, handle: object) -> int | Missing:
-        held, known = 0, False
+        held: dict[int, int] = {}
         for call in (
             pynvml.nvmlDeviceGetComputeRunningProcesses_v3,
             pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3,
@@ -132,10 +135,12 @@ class DeviceReader:
             for process in processes:
                 if process.usedGpuMemory is None:
                     return Missing(UNTOLD)
-                held, known = held + process.usedGpuMemory, True
-        if not known and _sees_own_processes_only():
+                # One that computes and draws is in both lists, with all that it has.
+                had = held.get(process.pid, 0)
+                held[process.pid] = max(had, process.usedGpuMemory)
+        if not held and _sees_own_processes_only():
             return Missing(UNSEEN)
-        return held
+        return sum(held.values())
 
     def _utilization(self, handle: object) -> Sample:
         rates = ask(pynvml.nvmlDeviceGetUtilizationRates, handle)
@@ -161,21 +166,47 @@ class DeviceReader:
 
     def _power(self, handle: object) -> Iterator[Sample]:
         """The driver's average of a second, where it says which it gives; else what it calls the
-        usage, which is an average on newer devices."""
+        usage, which is an average on newer devices; else what its energy counter grew by."""
         power, source = field(handle, AVERAGE), "NVML, average of 1 s"
         if isinstance(power, Missing):
             power, source = ask(pynvml.nvmlDeviceGetPowerUsage, handle), "NVML, driver's average"
         if isinstance(power, Missing):
             power, source = field(handle, INSTANT), "NVML, instant"
-        watts = self._tell(POWER, power, source, scale=1e-3)
-        yield watts
         joules = ask(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle)
+        grown = self._grown(joules)
+        watts = self._tell(POWER, power, source, scale=1e-3)
+        if watts.value is None and grown is not None:
+            watts = self._derived(grown)
+        yield watts
         if isinstance(joules, Missing):
             yield estimated_energy(watts, self._integrator, source="NVML, power over time")
         else:
             yield self._tell(ENERGY, joules, "NVML, energy counter", scale=1e-3)
         limit = ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
         yield self._tell(GPU_POWER_LIMIT, limit, scale=1e-3)
+
+    def _grown(self, millijoules: int | Missing) -> float | None:
+        """Watts, from two readings of the energy counter that are not too far apart."""
+        now, before = time.monotonic(), self._counted
+        if isinstance(millijoules, Missing):
+            self._counted = None
+            return None
+        if before is not None and now - before[0] < LEAST_SECONDS:
+            return None
+        self._counted = now, millijoules
+        if before is None or now - before[0] > MOST_SECONDS or millijoules < before[1]:
+            return None
+        return (millijoules - before[1]) / 1e3 / (now - before[0])
+
+    def _derived(self, watts: float) -> Sample:
+        return measured(
+            POWER,
+            watts,
+            source="NVML, energy counter over time",
+            scope="accelerator",
+            subject=self.device.subject,
+            kind="derived",
+        )
 
     def _clocks(self, handle: object) -> Iterator[Sample]:
         for label, clock in (("sm", pynvml.NVML_CLOCK_SM), ("memory", pynvml.NVML_CLOCK_MEM)):
