@@ -3,15 +3,13 @@ and `group:engine`. Minutes of the same are in `fleet_minutes`."""
 
 from collections.abc import Iterable, Sequence
 
-from monitoring.fleet_minutes import LABELS, SOURCE, SUM, group_of
+from monitoring.fleet_minutes import LABELS, NOBODY, SOURCE, SUM, group_of
 from monitoring.frames import CheckedLayout
 from monitoring.packing import Field, Numbers
-from monitoring.samples import gettext_noop as _
 from monitoring.shapes import COUNTER, GAUGE, shapes_of
 from monitoring.spots import Spot
 
 GROUPS = ("node", "gpu", "engine")
-NOBODY = _("Nothing in this group has a reading of it.")
 
 Column = tuple[str, str, str, str]
 """Metric, unit, scope and shape. What a label tells apart within a member is not summed up."""

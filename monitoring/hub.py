@@ -10,7 +10,7 @@ from django.db import Error
 
 from monitoring.fleet_now import GROUPS, sum_up
 from monitoring.relay import Relay
-from monitoring.scopes import subjects
+from monitoring.scopes import ScopeName, subjects
 from monitoring.spots import Spot
 from monitoring.view import Client, Key, View
 
@@ -26,6 +26,8 @@ FRESH_SECONDS = 2.5
 FORGET_SECONDS = 60.0
 QUIET_SECONDS = 5.0
 """The past counts as filled in once nothing more of it has come for so long."""
+
+Scope = tuple[ScopeName, int | None]
 
 
 class Hub:
@@ -75,7 +77,7 @@ class Hub:
         view.clients.add(client)
         client.view = view
         if not view.topics:
-            await self._resolve(view)
+            await self._resolve([view])
         if client.view is view:
             client.renew()
 
@@ -149,18 +151,19 @@ class Hub:
             old = time.time() - FORGET_SECONDS
             for topic in [topic for topic, spot in self._latest.items() if spot.at < old]:
                 del self._latest[topic]
-            for view in list(self._views.values()):
-                await self._resolve(view)
+            await self._resolve(list(self._views.values()))
             self._tell_filled()
 
-    async def _resolve(self, view: View) -> None:
-        """Ask what its scope consists of now, and have its browsers told if that has changed."""
+    async def _resolve(self, views: Sequence[View]) -> None:
+        """Ask what they consist of now, and have their browsers told if that has changed."""
+        scopes = {(view.key.scope, view.key.id) for view in views}
         try:
-            found = await database_sync_to_async(subjects)(view.key.scope, view.key.id)
+            topics = await database_sync_to_async(_topics)(scopes)
         except Error as error:
-            log.warning("What %s consists of cannot be read: %s", view.key.scope, error)
+            log.warning("What is looked at cannot be read: %s", error)
             return
-        if view.look_at(subject.topic for subject in found):
+        changed = [view.look_at(topics[view.key.scope, view.key.id]) for view in views]
+        if any(changed):
             self._index()
 
     def _tell_filled(self) -> None:
@@ -176,3 +179,7 @@ class Hub:
         for view in self._views.values():
             for topic in view.topics:
                 self._by_topic.setdefault(topic, []).append(view)
+
+
+def _topics(scopes: Collection[Scope]) -> dict[Scope, list[str]]:
+    return {(name, pk): [s.topic for s in subjects(name, pk)] for name, pk in scopes}

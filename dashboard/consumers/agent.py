@@ -49,7 +49,7 @@ LOOK_SECONDS = 2.0
 """How often the desired state is looked at without having been nudged."""
 FIRST_REPORT_SECONDS = 3.0
 """An agent that has not reported by then is told what to run anyway."""
-SAME_SECONDS = 30.0
+SAME_SECONDS = 60.0
 """How often the report of an idle node is taken in though it says what it said before."""
 
 WRONG_TOKEN, UNREADABLE, TAKEN_OVER, SILENT = 4401, 4400, 4409, 4408
@@ -76,7 +76,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         self._reported: tuple[float, Observed] | None = None
         self.closed_because = Sentence(_("its connection was closed."))
         self._heard = time.monotonic()
-        self._taking = False
+        self._taking = self._closed = False
         self._written = 0.0
         self._untaken: Observed | None = None
         await self.accept()
@@ -99,6 +99,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
     async def disconnect(self, code: int) -> None:
         if self.node is None:
             return
+        pulse().forget(self.node.pk, self)
         self.watch.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self.watch
@@ -297,4 +298,10 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         await self.close(code)
 
     async def _say(self, message: ToAgent) -> None:
-        await self.send(bytes_data=encode(message))
+        if not self._closed:  # What was on its way here then, is heard and not answered.
+            await self.send(bytes_data=encode(message))
+
+    async def close(self, code: int | None = None, reason: str | None = None) -> None:
+        if not self._closed:
+            self._closed = True
+            await super().close(code, reason)

@@ -1,6 +1,7 @@
 """Signs of life: those of all agents of this process are written down together, once a second."""
 
 import asyncio
+import contextlib
 import logging
 from typing import Protocol
 from weakref import WeakKeyDictionary
@@ -28,6 +29,11 @@ class Pulse:
         self._heard: dict[int, Living] = {}
         self._task: asyncio.Task[None] | None = None
 
+    def forget(self, node: int, agent: Living) -> None:
+        """Its connection is lost: no sign of life that is yet to be written may undo that."""
+        if self._heard.get(node) is agent:
+            del self._heard[node]
+
     def note(self, node: int, agent: Living) -> None:
         self._heard[node] = agent
         if self._task is None:
@@ -51,7 +57,8 @@ async def _write_down(heard: dict[int, Living]) -> None:
         log.warning("Signs of life of %d nodes are not written down: %s", len(signs), error)
         return
     for node, agent in heard.items():
-        await agent.seen(generations.get(node))
+        with contextlib.suppress(OSError):  # It has gone meanwhile.
+            await agent.seen(generations.get(node))
 
 
 _pulses: WeakKeyDictionary[asyncio.AbstractEventLoop, Pulse] = WeakKeyDictionary()

@@ -127,7 +127,8 @@ def connect(node_id: int, over: str, inventory: Inventory) -> Node:
     moved = not before.connected_at or before.link_address != node.link_address
     if moved and not inventory.simulated:
         tell_neighbours(node)
-    outbox.take_over(node_id, over)
+    if before.connection:
+        outbox.take_over(node_id, over)
     outbox.task(RECONCILE_TASK)
     return node
 

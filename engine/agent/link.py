@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 PATH = "/ws/agent"
 OPEN_SECONDS = 10.0
+WELCOME_SECONDS = 30.0
+"""A whole fleet dials at once after its panel has been away, and is let in one by one."""
 FLUSH_SECONDS = 0.25
 FIRST_DELAY, MOST_DELAY = 0.2, 5.0
 REFUSED_DELAY = 30.0
@@ -186,10 +188,10 @@ class Link:
 
     async def _welcome(self, socket: ClientConnection) -> AgentWelcome:
         try:
-            async with asyncio.timeout(OPEN_SECONDS):
+            async with asyncio.timeout(WELCOME_SECONDS):
                 message = await self._receive(socket)
         except TimeoutError as error:
-            raise DeadlineError(f"no welcome within {OPEN_SECONDS:g} s") from error
+            raise DeadlineError(f"no welcome within {WELCOME_SECONDS:g} s") from error
         if not isinstance(message, AgentWelcome):
             raise ProtocolError("the server began with something other than a welcome")
         return message
