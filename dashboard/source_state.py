@@ -136,6 +136,7 @@ def _values(own: Sequence[Read]) -> Iterator[Value]:
             if described[0] != metric or labelled:
                 continue
             text = "" if number is None else _text(metric, number, bands.get(described[6]))
+            text = f"≈ {text}" if text and described[3] == "estimated" else text
             kind = str(KIND_NAMES.get(described[3], ""))
             yield Value(str(name), text, kind, _(described[5]) if number is None else "")
 

@@ -82,7 +82,7 @@ def source_calibrate(request: HttpRequest, name: str, pk: int) -> HttpResponse:
         raise Http404(row.kind)
     form = CalibrationForm(request.POST)
     if not form.is_valid():
-        messages.error(request, " ".join(form.errors["level"]))
+        messages.error(request, " ".join(str(error) for error in form.errors["level"]))
         return redirect("node-sources", name)
     try:
         changed = calibrated(source, row.node, form.cleaned_data["level"])

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from django import forms
 from django.forms import BoundField
 from django.http import QueryDict
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -16,7 +15,8 @@ from monitoring.models import NodeSource
 from monitoring.sources import Source
 from monitoring.vault import SealError
 
-Text = str | Promise
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise as Text
 
 KEEP = gettext_lazy("Leave it empty to keep the one that is stored.")
 NOT_PRINTABLE = gettext_lazy("Only characters that can be seen, please.")
@@ -26,9 +26,9 @@ NOT_PRINTABLE = gettext_lazy("Only characters that can be seen, please.")
 class Section:
     """Fields that stand together; each inner tuple is one line of the form."""
 
-    title: Text
+    title: "Text"
     lines: tuple[tuple[str, ...], ...]
-    note: Text = ""
+    note: "Text" = ""
     folded: bool = False
     """Hidden until asked for, or until one of its fields holds something."""
 
@@ -61,7 +61,7 @@ def text_input(placeholder: str = "") -> forms.TextInput:
     )
 
 
-def secret_field(label: Text, help_text: Text = "") -> forms.CharField:
+def secret_field(label: "Text", help_text: "Text" = "") -> forms.CharField:
     """Never sent back to a browser."""
     return forms.CharField(
         label=label,
@@ -100,7 +100,11 @@ class SourceForm(forms.Form):
     def _stored(self) -> dict[str, Any]:
         if self.row is None:
             return {}
-        return {"name": self.row.name, **self.written(self.row.settings)}
+        settings = {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in self.row.settings.items()
+        }
+        return {"name": self.row.name, **self.written(settings)}
 
     def written(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Stored settings as the form's fields show them."""

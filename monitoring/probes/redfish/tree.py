@@ -29,7 +29,10 @@ def number(value: Any) -> float | None:
         value = value.get("Reading")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # A whole number that no float holds.
+        return None
 
 
 def members(document: Mapping[str, Any], name: str = "Members") -> list[dict[str, Any]]:
