@@ -4,10 +4,12 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
+import logging
 from logging.config import dictConfig
 
 from celery import Celery
 from celery.signals import setup_logging
+from django.conf import settings
 
 from monitoring import otlp
 
@@ -35,6 +37,16 @@ app.conf.beat_schedule = {
         "schedule": 5.0,
         "options": {"expires": 5.0},
     },
+    "roll-up": {
+        "task": "tandem.roll_up",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
+    "telemetry-care": {
+        "task": "tandem.telemetry_care",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
+    },
     "prune": {
         "task": "tandem.prune",
         "schedule": 600.0,
@@ -52,6 +64,9 @@ if otlp.wanted("metrics"):
 @setup_logging.connect
 def log_like_the_web_process(**_: object) -> None:
     """Else Celery sets up formats of its own."""
-    from django.conf import settings
-
     dictConfig(settings.LOGGING)
+    logging.captureWarnings(settings.LOG_FORMAT == "json")
+
+
+if settings.LOG_FORMAT == "json":
+    log_like_the_web_process()  # Already for what is warned of before Celery asks.

@@ -1,8 +1,8 @@
 """What sums up the fleet by the minute, so that a chart of it does not read every subject."""
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
 
@@ -11,11 +11,12 @@ from django.db import connection
 
 from monitoring.models import Layout
 from monitoring.packing import Field
-from monitoring.samples import series_key
+from monitoring.samples import gettext_noop, series_key
 from monitoring.shapes import BUCKET, COUNTER, GAUGE, shapes_of
 from monitoring.summing import upsert
 
 SOURCE = "fleet"
+NOBODY = gettext_noop("Nothing in this group has a reading of it.")
 SUM, MEAN, LOW, HIGH, COUNT = LABELS = ("sum", "mean", "low", "high", "count")
 
 SUM_UP = """
@@ -49,20 +50,35 @@ WITH member AS (
     ) AS s ON true
 ), valued AS (
     SELECT told.*, CASE label WHEN 'sum' THEN sum WHEN 'mean' THEN mean WHEN 'low' THEN low
-        WHEN 'high' THEN high WHEN 'count' THEN count END AS value
+        WHEN 'high' THEN high WHEN 'count' THEN coalesce(count, 0) END AS value
     FROM told
 )
-SELECT %(layout)s::bigint, at, covered, array_agg(coalesce(n, 0) ORDER BY field),
+SELECT %(layout)s::bigint, at, covered,
+    array_agg(coalesce(n, CASE label WHEN 'count' THEN 1 ELSE 0 END) ORDER BY field),
     array_agg(CASE label WHEN 'mean' THEN low WHEN 'low' THEN low WHEN 'high' THEN high
-        WHEN 'count' THEN count END ORDER BY field),
+        WHEN 'count' THEN value END ORDER BY field),
     array_agg(value ORDER BY field),
     array_agg(CASE label WHEN 'mean' THEN high WHEN 'low' THEN low WHEN 'high' THEN high
-        WHEN 'count' THEN count END ORDER BY field),
+        WHEN 'count' THEN value END ORDER BY field),
     array_agg(CASE WHEN grows THEN last ELSE value END ORDER BY field),
     array_agg(CASE WHEN grows THEN gain END ORDER BY field)
 FROM valued GROUP BY at, covered
 """
 """The extremes of a sum within a minute are not known from the members' extremes: they are null."""
+
+FORGET_MINUTES = """
+DELETE FROM monitoring_minute WHERE at >= %s AND at < %s AND layout_id <> %s
+  AND layout_id IN (SELECT id FROM monitoring_layout WHERE node_id IS NULL AND subject = %s)
+"""
+"""A minute that is done again may have other series: two rows of one group would count double."""
+FORGET_HOURS = """
+DELETE FROM monitoring_hour h WHERE h.at >= %s AND h.at < %s
+  AND h.layout_id IN (SELECT id FROM monitoring_layout WHERE node_id IS NULL)
+  AND NOT EXISTS (
+    SELECT 1 FROM monitoring_minute m
+    WHERE m.layout_id = h.layout_id AND m.at >= h.at AND m.at < h.at + interval '1 hour'
+  )
+"""
 
 
 @dataclass(frozen=True)
@@ -82,15 +98,40 @@ class Summed:
         return (self.label if self.shape == BUCKET else SUM,)
 
 
-_Layouts = dict[int, list[tuple[Summed, int]]]
+@dataclass
+class Members:
+    """Of one group: by layout the series that have values, and where; and what has none."""
+
+    layouts: dict[int, list[tuple[Summed, int]]] = field(default_factory=dict)
+    present: set[Summed] = field(default_factory=set)
+    absent: set[Summed] = field(default_factory=set)
+
+    def add(self, layout: int, fields: Sequence[Field], shapes: str) -> None:
+        """Not levels of sound, nor what labels tell apart within a subject."""
+        found = self.layouts[layout] = []
+        for place, (described, shape) in enumerate(zip(fields, shapes, strict=True), start=1):
+            metric, unit, _source, kind, scope, _reason, label = described
+            if shape != BUCKET and (shape not in (GAUGE, COUNTER) or label):
+                continue
+            one = Summed(metric, unit, scope, label, shape)
+            if kind == "unavailable":
+                self.absent.add(one)
+            else:
+                self.present.add(one)
+                found.append((one, place))
 
 
 def sum_up(since: datetime, until: datetime) -> None:
     """Write the groups' minutes from those of their members, within the caller's transaction."""
-    for group, layouts in _members(since, until).items():
-        series = sorted({s for found in layouts.values() for s, _place in found}, key=_order)
-        if series:
-            _write(f"group:{group}", layouts, series, since, until)
+    for group, members in _members(since, until).items():
+        if members.present | members.absent:
+            _write(f"group:{group}", members, since, until)
+
+
+def forget_hours(since: datetime, until: datetime) -> None:
+    """Of layouts that the groups' minutes were rewritten without."""
+    with connection.cursor() as cursor:
+        cursor.execute(FORGET_HOURS, [since, until])
 
 
 def group_of(subject: str) -> str | None:
@@ -101,8 +142,7 @@ def group_of(subject: str) -> str | None:
     return kind if kind in ("node", "gpu") else None
 
 
-def _members(since: datetime, until: datetime) -> dict[str, _Layouts]:
-    """Group -> layout -> the series it has, and where."""
+def _members(since: datetime, until: datetime) -> dict[str, Members]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, subject, fields, shapes FROM monitoring_layout "
@@ -111,55 +151,51 @@ def _members(since: datetime, until: datetime) -> dict[str, _Layouts]:
             [since, until],
         )
         rows = cursor.fetchall()
-    members: dict[str, _Layouts] = defaultdict(dict)
+    members: dict[str, Members] = defaultdict(Members)
     for pk, subject, fields, shapes in rows:
         group = group_of(subject)
         if group is not None:
-            members[group][pk] = list(_summable(msgspec.json.decode(fields), shapes))
+            members[group].add(pk, msgspec.json.decode(fields), shapes)
     return members
 
 
-def _summable(fields: Iterable[Field], shapes: str) -> Iterable[tuple[Summed, int]]:
-    """What may be summed up: not levels of sound, nor what labels tell apart within a subject."""
-    for place, (field, shape) in enumerate(zip(fields, shapes, strict=True), start=1):
-        metric, unit, _source, _kind, scope, _reason, label = field
-        if shape == BUCKET or (shape in (GAUGE, COUNTER) and not label):
-            yield Summed(metric, unit, scope, label, shape), place
+def _write(subject: str, members: Members, since: datetime, until: datetime) -> None:
+    series = sorted(members.present | members.absent, key=_order)
+    numbers = {one: number for number, one in enumerate(series, start=1)}
+    places = [
+        (layout, place, numbers[one])
+        for layout, found in members.layouts.items()
+        for one, place in found
+    ]
+    told = [(one, label) for one in series for label in one.labels]
+    layout = _layout(subject, [_field(one, label, one in members.present) for one, label in told])
+    given = {
+        "layout": layout,
+        "layouts": [layout for layout, _place, _series in places],
+        "places": [place for _layout, place, _series in places],
+        "series": [one for _layout, _place, one in places],
+        "field_series": [numbers[one] for one, _label in told],
+        "field_labels": [label for _one, label in told],
+        "field_grows": [one.shape != GAUGE for one, _label in told],
+        "since": since,
+        "until": until,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(FORGET_MINUTES, [since, until, layout, subject])
+        cursor.execute(upsert("minute", SUM_UP), given)
 
 
 def _order(series: Summed) -> str:
     return series_key(series.metric, series.scope, series.label)
 
 
-def _write(
-    subject: str, layouts: _Layouts, series: list[Summed], since: datetime, until: datetime
-) -> None:
-    numbers = {one: number for number, one in enumerate(series, start=1)}
-    members = [
-        (layout, place, numbers[one]) for layout, found in layouts.items() for one, place in found
-    ]
-    told = [(numbers[one], label, one.shape != GAUGE) for one in series for label in one.labels]
-    fields: list[Field] = [
-        (one.metric, one.unit, SOURCE, "derived", one.scope, "", label)
-        for one in series
-        for label in one.labels
-    ]
-    given = {
-        "layout": _layout(subject, fields).pk,
-        "layouts": [layout for layout, _place, _series in members],
-        "places": [place for _layout, place, _series in members],
-        "series": [one for _layout, _place, one in members],
-        "field_series": [number for number, _label, _grows in told],
-        "field_labels": [label for _number, label, _grows in told],
-        "field_grows": [grows for _number, _label, grows in told],
-        "since": since,
-        "until": until,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(upsert("minute", SUM_UP), given)
+def _field(series: Summed, label: str, present: bool) -> Field:
+    known = present or label == COUNT
+    kind, reason = ("derived", "") if known else ("unavailable", NOBODY)
+    return (series.metric, series.unit, SOURCE, kind, series.scope, reason, label)
 
 
-def _layout(subject: str, fields: list[Field]) -> Layout:
+def _layout(subject: str, fields: list[Field]) -> int:
     digest = blake2b(msgspec.msgpack.encode(fields), digest_size=16).hexdigest()
     layout, _made = Layout.objects.get_or_create(
         node=None,
@@ -167,4 +203,4 @@ def _layout(subject: str, fields: list[Field]) -> Layout:
         digest=digest,
         defaults={"fields": fields, "shapes": shapes_of(subject, fields)},
     )
-    return layout
+    return layout.pk

@@ -130,6 +130,8 @@ def _bite(roll: Roll, since: datetime, until: datetime, *, forward: bool) -> boo
             fleet_minutes.sum_up(since, until)
             cursor.execute(SEEN, [since, until, SEEN_SLACK])
             _note_hours(since, until)
+        else:
+            fleet_minutes.forget_hours(since, until)
         if forward:
             _progress(roll.level, until)
     return True

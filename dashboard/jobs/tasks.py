@@ -11,6 +11,8 @@ from monitoring import otlp
 from monitoring.alerts.evaluate import evaluate
 from monitoring.alerts.notify.deliver import deliver
 from monitoring.alerts.upkeep import forget as forget_alerts
+from monitoring.retention import care
+from monitoring.rollup import roll_up
 
 
 @app.task(name=RUN_TASK)
@@ -44,6 +46,16 @@ def deliver_messages() -> None:
     deliver()
 
 
+@app.task(name="tandem.roll_up")
+def roll_up_telemetry() -> None:
+    roll_up()
+
+
+@app.task(name="tandem.telemetry_care")
+def telemetry_care() -> None:
+    care()
+
+
 @app.task(name="tandem.push_metrics")
 def push_metrics() -> None:
     """To an OpenTelemetry collector, where one is named."""
@@ -57,3 +69,4 @@ def push_metrics() -> None:
 def look_around(**_: object) -> None:
     """What was queued when the broker went down is gone; the rows know what is to be done."""
     reconcile.delay()
+    telemetry_care.delay()
