@@ -265,7 +265,7 @@ async def test_an_idle_nodes_report_is_taken_in_when_it_says_something_new(
         observe(*given)
 
     monkeypatch.setattr(consumer, "SEEN_SECONDS", 0.0)
-    monkeypatch.setattr(consumer.lifecycle, "observe", counting)
+    monkeypatch.setattr("dashboard.lifecycle.observe", counting)
     async with FakeAgent(await new_node(), "10.0.0.9") as agent:
         await agent.beat()
         seen = (await node("box")).last_seen

@@ -39,7 +39,7 @@ class Follower:
     lags: list[float] = field(default_factory=list)
     frames: Counter[str] = field(default_factory=Counter)
     messages: int = 0
-    bytes: int = 0
+    size: int = 0
     changed: int = 0
     missed: int = 0
     """Seconds of a topic that were passed over between two of its frames."""
@@ -78,7 +78,7 @@ class Follower:
     def _hear(self, payload: str | bytes, arrived: float, *, counts: bool) -> None:
         message = msgspec.json.decode(payload)
         self.messages += counts
-        self.bytes += len(payload) if counts else 0
+        self.size += len(payload) if counts else 0
         self.changed += counts and "changed" in message
         for layout in message.get("layouts", []):
             self._topics[layout["n"]] = layout["topic"]
@@ -112,7 +112,7 @@ def main() -> int:
         f"clients: {len(followers)}, cut off: {sum(bool(f.ended) for f in followers)}, "
         f"missed: {sum(f.missed for f in followers)} topic seconds, "
         f"told to seed anew: {sum(f.changed for f in followers)}, "
-        f"{sum(f.bytes for f in followers) / len(followers) / options.seconds / 1000:.1f} kB/s each"
+        f"{sum(f.size for f in followers) / len(followers) / options.seconds / 1000:.1f} kB/s each"
     )
     for reason in sorted({f.ended for f in followers if f.ended})[:5]:
         print(f"cut off: {reason}", file=sys.stderr)

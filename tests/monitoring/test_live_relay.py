@@ -39,7 +39,7 @@ class Process:
 
 @pytest.fixture
 async def valkey() -> AsyncIterator[Any]:
-    client = redis.asyncio.Redis.from_url(settings.REDIS_URL)
+    client: Any = redis.asyncio.Redis.from_url(settings.REDIS_URL)
     yield client
     await client.aclose()
 
