@@ -14,6 +14,7 @@ PartName = Literal["weights", "kv", "runtime", "undivided", "other", "page_cache
 
 UNTOLD = gettext_noop("No reading has arrived for some seconds.")
 NOT_TOLD_APART = gettext_noop("It cannot be told from the rest while a part is not known.")
+NOT_TOUCHED = gettext_noop("The engines have room that they have not touched yet.")
 NO_CACHE_READING = gettext_noop("The page cache is not read here, so it counts as free.")
 
 
@@ -111,29 +112,51 @@ def _split(used: float, kind: Kind, ranks: Sequence[Held]) -> list[Part]:
     """What is in use: the engines' parts, and the rest. `kind` is how `used` is known."""
     if not ranks:
         return [Part("other", Amount(used, kind))]
-    parts = _held(ranks)
-    known = sum(part.amount.bytes or 0.0 for part in parts)
-    # Pages that processes share are counted with each: the parts never exceed what is in use.
-    if known > used:
-        parts = [_scaled(part, used / known) for part in parts]
-        known = used
-    rest = Amount(max(0.0, used - known), "derived")
+    processes = _sum([rank.process for rank in ranks])
+    if not processes.known:
+        parts = [*_fitting(ranks, used), Part("runtime", processes)]
+        rest = Amount(max(0.0, used - _known(parts)), "derived")
+        return [*parts, Part("undivided", rest), Part("other", unknown(NOT_TOLD_APART))]
+    inside = min(_number(processes), used)
+    return [*_engines(ranks, inside, processes), Part("other", Amount(used - inside, "derived"))]
+
+
+def _engines(ranks: Sequence[Held], inside: float, processes: Amount) -> list[Part]:
+    """What the engines' processes take, part by part."""
+    parts = _fitting(ranks, inside)
+    rest = Amount(max(0.0, inside - _known(parts)), "derived", processes.source)
+    if any(part.amount.kind == "estimated" for part in parts):
+        return [*parts, Part("runtime", unknown(NOT_TOUCHED))]
     if all(part.amount.known for part in parts):
-        return [*parts, Part("other", rest)]
-    return [*parts, Part("undivided", rest), Part("other", unknown(NOT_TOLD_APART))]
+        return [*parts, Part("runtime", rest)]
+    return [*parts, Part("runtime", unknown(NOT_TOLD_APART)), Part("undivided", rest)]
+
+
+def _fitting(ranks: Sequence[Held], room: float) -> list[Part]:
+    """Weights and cache as they are in memory: a cache is touched only as it fills up."""
+    weights, kv = _sum([rank.weights for rank in ranks]), _sum([rank.kv for rank in ranks])
+    parts = [Part("weights", weights), Part("kv", kv)]
+    known = _known(parts)
+    if known <= room:
+        return parts
+    if weights.known and kv.known and _number(weights) < room:
+        return [parts[0], Part("kv", Amount(room - _number(weights), "estimated", kv.source))]
+    return [_scaled(part, room / known) for part in parts]
+
+
+def _known(parts: Sequence[Part]) -> float:
+    return sum(part.amount.bytes or 0.0 for part in parts)
 
 
 def _held(ranks: Sequence[Held]) -> list[Part]:
-    """Weights, KV and what else the engines' processes take."""
+    """The engines' parts where nothing says how much is in use at all."""
     if not ranks:
         return []
-    weights, kv = _sum([r.weights for r in ranks]), _sum([r.kv for r in ranks])
-    processes = _sum([r.process for r in ranks])
-    runtime = next((a for a in (processes, weights, kv) if not a.known), None)
-    if runtime is None:
-        over = _number(processes) - _number(weights) - _number(kv)
-        runtime = Amount(max(0.0, over), "derived", processes.source)
-    return [Part("weights", weights), Part("kv", kv), Part("runtime", runtime)]
+    return [
+        Part("weights", _sum([rank.weights for rank in ranks])),
+        Part("kv", _sum([rank.kv for rank in ranks])),
+        Part("runtime", unknown(NOT_TOLD_APART)),
+    ]
 
 
 def _reclaimable(host: Host, available: float) -> list[Part]:

@@ -1,7 +1,7 @@
 // One chart: Plotly below, a cursor that all charts of the page share, and a legend in words for whoever
 // cannot see the lines.
 import { setAttribute, setText } from "./dom.js";
-import { how, scaleOf } from "./format.js";
+import { how, scaleOf, short } from "./format.js";
 import { Legend } from "./legend.js";
 import { linesOf } from "./lines.js";
 import { CONFIG, faded, localTime, MARGIN, tickFormat, unlocalTime } from "./plotly.js";
@@ -31,12 +31,13 @@ export class Figure {
     this.lines = linesOf(this.spec, store);
     const drawable = this.lines.filter((line) => line.v.some(Number.isFinite));
     this.scale = this.scaleFor(drawable);
-    setText(this.unit, this.spec.heat ? "%" : this.scale.name);
+    setText(this.unit, !drawable.length ? "" : this.spec.heat ? "%" : this.scale.name);
     this.tell(at, store.now());
     setText(this.how, kinds(this.lines));
     const nothing = drawable.length === 0;
     this.plot.hidden = nothing;
     this.empty.hidden = !nothing;
+    this.root.classList.toggle("is-empty", nothing);
     if (nothing) setText(this.empty, this.why());
     return drawable;
   }
@@ -188,12 +189,13 @@ function extreme(values, sign) {
 
 /** Three ticks: nothing, half, and `last`. */
 function ticked(top, last) {
-  return { range: [0, top], tickvals: [0, last / 2, last], tickformat: "~s" };
+  const tickvals = [0, last / 2, last];
+  return { range: [0, top], tickvals, ticktext: tickvals.map((value) => short(value)) };
 }
 
 function between(low, high) {
   const room = Math.max((high - low) * 0.15, Math.abs(high) * 0.02, 0.5);
-  return { range: [low - room, high + room], nticks: 4, tickformat: "~s" };
+  return { range: [low - room, high + room], nticks: 4, tickformat: ",.4~r" };
 }
 
 function roundUp(value, least) {

@@ -60,6 +60,13 @@ export function number(value, unit) {
   return fixed(size === 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2).format(value);
 }
 
+const shortly = new Intl.NumberFormat(language, { maximumSignificantDigits: 3 });
+
+/** For an axis: as few digits as tell the ticks apart. */
+export function short(value) {
+  return shortly.format(value);
+}
+
 /** {number, unit} as words, e.g. "1.24" and "kW". */
 export function words(value, unit) {
   if (value === null || value === undefined) return { number: ABSENT, unit: "" };

@@ -36,12 +36,12 @@ export class Markers {
     this.all = markers;
   }
 
-  /** For the charts: what stands out first when there are too many to draw. */
+  /** For the charts: jobs, alerts and what went wrong, the gravest first; the lane has the rest. */
   shapes() {
     if (!this.shown) return [];
     const weight = { error: 0, warning: 1 };
-    const ordered = [...this.all].sort((a, b) => (weight[a.level] ?? 2) - (weight[b.level] ?? 2));
-    return ordered.slice(0, MOST_SHAPES);
+    const drawn = this.all.filter(({ kind, level }) => kind === "job" || kind === "alert" || level in weight);
+    return drawn.sort((a, b) => (weight[a.level] ?? 2) - (weight[b.level] ?? 2)).slice(0, MOST_SHAPES);
   }
 
   draw({ from, to }) {

@@ -64,7 +64,7 @@ export class Panel {
     });
     this.root.addEventListener("zoomed", ({ detail }) => this.fix(detail.from, detail.to));
     this.listenToCharts();
-    document.body.addEventListener("fleet", () => this.seedMarkers());
+    document.body.addEventListener("fleet", () => this.seedMarkers().then(() => this.redraw(), () => {}));
     const seen = new IntersectionObserver((entries) => this.onSeen(entries), { rootMargin: "160px" });
     for (const figure of this.figures) seen.observe(figure.box);
     this.socket = openSocket(`/ws/telemetry?lang=${encodeURIComponent(language)}`, {
@@ -72,7 +72,9 @@ export class Panel {
       onState: (state) => this.onState(state),
     });
     window.setInterval(() => this.schedule(), 1000);
-    window.setInterval(() => this.refresh(), DERIVED_EVERY);
+    window.setInterval(() => {
+      if (this.seeded && this.range.live) this.refresh();
+    }, DERIVED_EVERY);
     loadPlotly(this.root.dataset.plotly).then((plotly) => {
       this.plotly = plotly;
       this.redraw();
@@ -162,13 +164,10 @@ export class Panel {
     this.asking = new AbortController();
     const { signal } = this.asking;
     this.toolbar.show(this.store.now(), this.query());
+    this.refresh(); // What takes longer does not keep the rest waiting.
     try {
-      const [payload] = await Promise.all([
-        this.ask(this.root.dataset.series, this.query({ points: this.points() }), signal),
-        this.seedDerived(signal),
-        this.seedMarkers(signal),
-      ]);
-      this.store.seed(payload);
+      const query = this.query({ points: this.points() });
+      this.store.seed(await this.ask(this.root.dataset.series, query, signal));
       this.seeded = true;
       this.redraw();
     } catch (error) {
@@ -194,24 +193,17 @@ export class Panel {
     const { from, to } = this.range.at(this.store.now());
     const query = new URLSearchParams({ scope: this.scope, from: Math.floor(from), to: Math.ceil(to) });
     if (this.id !== null) query.set("id", String(this.id));
-    try {
-      this.markers.take((await this.ask(this.root.dataset.markers, query, signal)).markers);
-      this.schedule();
-    } catch (error) {
-      if (signal && error.name === "AbortError") throw error;
-      // Lines without markers are worth more than neither; the next refresh tries again.
-    }
+    this.markers.take((await this.ask(this.root.dataset.markers, query, signal)).markers);
   }
 
-  /** What does not come with the frames. */
-  async refresh() {
-    if (document.hidden || !this.seeded || !this.range.live) return;
-    try {
-      await Promise.all([this.seedDerived(this.asking?.signal), this.seedMarkers(this.asking?.signal)]);
-    } catch {
-      return; // The socket's state says what is wrong.
+  /** What does not come with the frames: lines without it are worth more than neither, and where it
+   * fails, the next time tries again. */
+  refresh() {
+    if (document.hidden) return;
+    const { signal } = this.asking;
+    for (const part of [this.seedDerived(signal), this.seedMarkers(signal)]) {
+      part.then(() => this.redraw(), () => {});
     }
-    this.schedule();
   }
 
   onState(state) {
@@ -299,6 +291,7 @@ export class Panel {
     this.toolbar.show(now, this.query());
     this.markers.draw(span);
     this.drawState();
+    if (this.drawing) return this.schedule(); // A slow machine finishes one round before the next.
     if (this.held || !(this.range.live || this.fresh)) return;
     this.fresh = false;
     this.drawFigures(span);
@@ -307,11 +300,11 @@ export class Panel {
   /** One chart a task: with many of them, a click in between is still answered at once. */
   drawFigures(span) {
     const markers = this.markers.shapes();
-    const round = (this.round = (this.round ?? 0) + 1);
     const waiting = [...this.figures];
     const next = () => {
       const figure = waiting.shift();
-      if (!figure || this.round !== round) return;
+      this.drawing = Boolean(figure);
+      if (!figure) return;
       const given = { span, theme: this.theme, at: this.at, markers, key: this.range.key };
       let drawn = false;
       if (this.plotly) drawn = figure.draw(this.plotly, this.store, given);

@@ -19,8 +19,7 @@ function trace(line, { factor, name }, theme) {
   const said = line.beyond ? "%{customdata}" : about;
   return {
     type: "scatter",
-    mode: lonely(line.v) ? "lines+markers" : "lines",
-    marker: { size: 4 },
+    ...dots(line.v),
     name: line.name,
     x: line.t.map(localTime),
     y: line.v.map((value) => (value === null ? null : value * factor)),
@@ -37,12 +36,14 @@ function trace(line, { factor, name }, theme) {
 }
 
 /** A value without neighbours is no line, but it is there. */
-function lonely(values) {
-  for (let index = 0; index < values.length; index += 1) {
-    const alone = (values[index - 1] ?? null) === null && (values[index + 1] ?? null) === null;
-    if (values[index] !== null && alone) return true;
-  }
-  return false;
+function dots(values) {
+  let any = false;
+  const size = values.map((value, index) => {
+    const alone = value !== null && (values[index - 1] ?? null) === null && (values[index + 1] ?? null) === null;
+    any ||= alone;
+    return alone ? 4 : 0;
+  });
+  return any ? { mode: "lines+markers", marker: { size, line: { width: 0 } } } : { mode: "lines" };
 }
 
 /** One closed outline for each stretch without a gap. */

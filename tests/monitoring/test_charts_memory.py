@@ -63,11 +63,24 @@ def test_unknown_weights_are_unknown_and_not_given_to_the_rest() -> None:
     parts = figures(bar)
     assert parts["weights"] is None
     assert parts["runtime"] is None
-    assert parts["other"] is None
-    assert parts["undivided"] == 72
+    assert (parts["kv"], parts["undivided"], parts["other"]) == (16, 64, 8)
     assert {part.amount.reason for part in bar.unknown if part.name == "weights"} == {
         "The rank is loading."
     }
+
+
+def test_without_the_processes_the_rest_cannot_be_told_apart() -> None:
+    parts = figures(host_bar(HOST, [Held(gib(60), gib(16), UNKNOWN)]))
+    assert (parts["weights"], parts["kv"], parts["undivided"]) == (60, 16, 12)
+    assert parts["runtime"] is parts["other"] is None
+
+
+def test_a_cache_that_was_not_touched_yet_is_not_in_memory() -> None:
+    bar = host_bar(HOST, [Held(gib(60), gib(16), gib(70))])
+    parts = figures(bar)
+    assert (parts["weights"], parts["kv"], parts["other"]) == (60, 10, 18)
+    assert parts["runtime"] is None
+    assert [part.amount.kind for part in bar.parts[:2]] == ["measured", "estimated"]
 
 
 def test_a_silent_box_has_nothing_but_reasons() -> None:
@@ -84,8 +97,9 @@ def test_memory_of_several_devices_is_one_bar() -> None:
 
 
 def test_parts_that_share_pages_are_told_as_estimates_within_what_is_used() -> None:
-    bar = device_bar([Device(gib(80), gib(40))], [Held(gib(60), gib(10), gib(80))])
-    assert figures(bar) == {"weights": 30, "kv": 5, "runtime": 5, "other": 0, "free": 40}
+    bar = device_bar([Device(gib(80), gib(35))], [Held(gib(60), gib(10), gib(80))])
+    parts = figures(bar)
+    assert (parts["weights"], parts["kv"], parts["other"], parts["free"]) == (30, 5, 0, 45)
     assert bar.parts[0].amount.kind == "estimated"
 
 
