@@ -4,6 +4,7 @@ Programs read this, so it is in English whatever the panel's language is.
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 from monitoring.metrics import METRICS
 
@@ -137,6 +138,7 @@ SUCCESS = ("stop", "length")
 """Of the reasons for which a request ends, those that vLLM counts as success."""
 
 
+@cache
 def exported_name(metric: str) -> str:
     """The family's name, such as `tandem_power_watts`; a histogram's parts share one."""
     if metric in RENAMED:
@@ -144,6 +146,7 @@ def exported_name(metric: str) -> str:
     return PREFIX + histogram_of(metric)
 
 
+@cache
 def histogram_of(metric: str) -> str:
     """The metric itself where it is no part of a histogram."""
     for suffix in ("_bucket", "_sum"):

@@ -84,7 +84,7 @@ class _Page:
         return "".join(family.write() for family in self._families.values() if family.lines)
 
     def _read(self, subject: Subject, reading: Latest) -> None:
-        place = _place(subject)
+        place = _text(_place(subject))
         alias = _alias_labels(subject) if self._aliases else ""
         histograms: dict[str, _Histogram] = {}
         for field, number in zip(reading.fields, reading.numbers, strict=True):
@@ -100,18 +100,14 @@ class _Page:
         for histogram in histograms.values():
             self._add_histogram(histogram, place, alias)
 
-    def _miss(self, place: Labels, field: Field) -> None:
-        metric, _unit, source, _kind, scope, reason, label = field
-        told = (("metric", metric), *place, ("scope", scope), ("source", source))
-        own = ((("label", label),) if label else ()) + (("reason", reason),)
-        self._missing.add(_text(told + own), 0.0)
+    def _miss(self, place: str, field: Field) -> None:
+        self._missing.add(_joined(place, _why(field)), 0.0)
 
-    def _add(self, metric: str, place: Labels, field: Field, number: float) -> None:
+    def _add(self, metric: str, place: str, field: Field, number: float) -> None:
         renamed = RENAMED.get(metric)
         value = number * renamed.scale if renamed else number
-        own = ((label_of(metric), field[6]),) if field[6] else ()
         family = self._named(exported_name(metric), _type(metric), help_of(metric))
-        family.add(_text(place + _how(field) + own), value)
+        family.add(_joined(place, _how(field)), value)
 
     def _add_alias(self, metric: str, alias: str, label: str, number: float) -> None:
         labels = alias
@@ -122,12 +118,12 @@ class _Page:
         for name in ALIASES[metric]:
             self._named(name, _type(metric), help_of(metric)).add(labels, number)
 
-    def _add_histogram(self, histogram: "_Histogram", place: Labels, alias: str) -> None:
+    def _add_histogram(self, histogram: "_Histogram", place: str, alias: str) -> None:
         if not histogram.whole:
             return
         bar = f"{histogram.base}_bucket"
         own = self._named(exported_name(bar), "histogram", help_of(bar))
-        histogram.write(own, _text(place + histogram.how))
+        histogram.write(own, _joined(place, histogram.how))
         for name in ALIASES.get(bar, ()) if alias else ():
             histogram.write(self._named(name, "histogram", help_of(bar)), alias)
 
@@ -143,7 +139,7 @@ class _Histogram:
 
     def __init__(self, base: str) -> None:
         self.base = base
-        self.how: Labels = ()
+        self.how = ""
         self._bars: dict[str, float] = {}
         self._sum: float | None = None
 
@@ -152,7 +148,7 @@ class _Histogram:
         return INF in self._bars and self._sum is not None
 
     def take(self, field: Field, number: float) -> None:
-        self.how = _how(field)
+        self.how = _source(field)
         if field[0].endswith("_sum"):
             self._sum = number
         else:
@@ -188,8 +184,28 @@ def _place(subject: Subject) -> Labels:
     return tuple((name, value) for name, value in parts.items() if value)
 
 
-def _how(field: Field) -> Labels:
-    return (("scope", field[4]), ("source", field[2]), ("kind", field[3]))
+@lru_cache(maxsize=8192)
+def _how(field: Field) -> str:
+    """How it was read, and what tells it from others of its metric. Fields are few and come again
+    and again."""
+    own = _text([(label_of(field[0]), field[6])]) if field[6] else ""
+    return _joined(_source(field), own)
+
+
+def _source(field: Field) -> str:
+    return _text((("scope", field[4]), ("source", field[2]), ("kind", field[3])))
+
+
+@lru_cache(maxsize=8192)
+def _why(field: Field) -> str:
+    """What is absent, and the reason."""
+    metric, _unit, source, _kind, scope, reason, label = field
+    told = [("metric", metric), ("scope", scope), ("source", source), ("label", label)]
+    return _text([*(pair for pair in told if pair[1]), ("reason", reason)])
+
+
+def _joined(one: str, other: str) -> str:
+    return f"{one},{other}" if one and other else one or other
 
 
 def _alias_labels(subject: Subject) -> str:
