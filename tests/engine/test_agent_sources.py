@@ -9,6 +9,7 @@ import pytest
 from engine.agent.polled import FIRST, OVERDUE
 from engine.agent.readers import PolledSource
 from engine.agent.sources import Sources
+from engine.protocol.agent import Desired, decode_to_agent, encode
 from monitoring.metrics import ENERGY, FAN_SPEED, POWER, SOURCE_AGE
 from monitoring.probes.base import FAILED
 from monitoring.probes.outside import Reader, SourceError, scope_of
@@ -20,6 +21,7 @@ from monitoring.sources import (
     DeclaredPower,
     FanLawSource,
     MeterSource,
+    MicrophoneSource,
     PduSource,
     RedfishSource,
     Source,
@@ -321,6 +323,22 @@ def test_the_nodes_own_reading_fills_in_where_the_source_has_none(world: World) 
     world.read_again("bmc")
     own = [measured(POWER, 42.0, source="host: hwmon", scope="host")]
     assert world.values(own)["power_watts@host"].source == "host: hwmon"
+
+
+def test_every_kind_survives_the_wire() -> None:
+    sources: list[Source] = [
+        bmc(),
+        pdu("rack"),
+        MeterSource(name="desk", device="/dev/ttyUSB0", grade="class 1"),
+        MicrophoneSource(name="mic", offset_db=120.0, calibrated="2026-11-30"),
+        estimate(),
+        DeclaredNoise(name="sheet", level_dba=38.0),
+        DeclaredPower(name="rated", watts=240.0),
+    ]
+    told = decode_to_agent(encode(Desired(3, [], sources=sources)))
+    assert isinstance(told, Desired)
+    assert told.sources == sources
+    assert "secret" not in repr(told)
 
 
 def test_without_sources_nothing_is_added(world: World) -> None:

@@ -18,8 +18,9 @@ NOT_CALIBRATED = gettext_noop(
 
 
 def fan_speeds(samples: Sequence[Sample]) -> list[float]:
-    """Of each fan; where fans are not told apart, of the fastest."""
-    known = [s for s in samples if s.metric == FAN_SPEED.name and s.value is not None]
+    """Of each of the box's fans; where they are not told apart, of the fastest."""
+    fans = [s for s in samples if s.metric == FAN_SPEED.name and s.subject == "node"]
+    known = [s for s in fans if s.value is not None]
     single = [s.value for s in known if s.label and s.value is not None]
     return single or [s.value for s in known if s.value is not None]
 
