@@ -1,5 +1,6 @@
 """Where the kernel shows its hardware; a folder made by hand can stand in for it."""
 
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,18 +29,19 @@ def _by_number(folder: Path, prefix: str) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name[len(prefix) :]))
 
 
-def text_of(path: Path) -> str | None:
+def text_of(path: Path | str) -> str | None:
     """A kernel file's text; None where it is missing or its driver cannot read it just now."""
     try:
-        return path.read_text(errors="replace").strip()
+        with open(path, "rb", buffering=0) as file:
+            return (file.read(1 << 16) or b"").decode(errors="replace").strip()
     except OSError:
         return None
 
 
-def number_of(path: Path) -> float | None:
+def number_of(path: Path | str) -> float | None:
     """A kernel file's number; None as above, or where it holds none."""
-    text = text_of(path)
     try:
-        return None if text is None else float(text)
+        number = float(text_of(path) or "")
     except ValueError:
         return None
+    return number if math.isfinite(number) else None

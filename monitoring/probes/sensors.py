@@ -1,6 +1,7 @@
 """Temperatures, fans and board power as the kernel's hwmon drivers show them."""
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,8 @@ SILENT = gettext_noop("The sensor's driver gave no value.")
 
 INLET = re.compile(r"\b(inlet|intake|ambient)\b", re.IGNORECASE)
 BOARD = re.compile(r"power_meter|\b(system|total|board|chassis|module|psu)", re.IGNORECASE)
+LOOK_SECONDS = 30.0
+"""How long it takes until a sensor whose driver is loaded late is noticed."""
 MOST_SENSORS = 128
 """Of a kind; beyond it only the headline is told."""
 
@@ -34,28 +37,44 @@ class Sensor(NamedTuple):
     value: float | None
 
 
-def sensors(roots: Roots, kind: str, suffixes: Sequence[str], scale: float) -> list[Sensor]:
-    """All of a kind (`temp`, `fan`, `power`): named after their chip and their own label, with the
-    chip's number where two would be called the same. The first suffix that a sensor has is read."""
-    found: list[tuple[str, str, float | None]] = []
-    for chip in roots.hwmon():
-        name = text_of(chip / "name") or chip.name
-        for channel in _channels(chip, kind, suffixes):
-            own = _label(chip, channel)
-            raw = next(
-                (
-                    number_of(chip / f"{channel}_{suffix}")
-                    for suffix in suffixes
-                    if (chip / f"{channel}_{suffix}").exists()
-                ),
-                None,
-            )
-            found.append((f"{name} {own}", chip.name, None if raw is None else raw * scale))
-    names = [name for name, _chip, _value in found]
-    return [
-        Sensor(name if names.count(name) == 1 else f"{name} ({chip})", value)
-        for name, chip, value in found
-    ]
+class Sensors:
+    """All of a kind (`temp`, `fan`, `power`), named after their chip and their own label, with the
+    chip's number where two would be called the same. Which there are is looked up now and then;
+    only their values are read each time."""
+
+    def __init__(self, roots: Roots, kind: str, suffixes: Sequence[str], scale: float) -> None:
+        self._roots = roots
+        self._kind = kind
+        self._suffixes = suffixes
+        self._scale = scale
+        self._files: list[tuple[str, str]] = []
+        """Label and path."""
+        self._due = 0.0
+
+    def read(self) -> list[Sensor]:
+        now = time.monotonic()
+        if now >= self._due:
+            self._files, self._due = self._find(), now + LOOK_SECONDS
+        return [Sensor(label, self._value(path)) for label, path in self._files]
+
+    def _value(self, path: str) -> float | None:
+        raw = number_of(path)
+        return None if raw is None else raw * self._scale
+
+    def _find(self) -> list[tuple[str, str]]:
+        """The first suffix that a sensor has is the one that is read."""
+        found: list[tuple[str, str, str]] = []
+        for chip in self._roots.hwmon():
+            name = text_of(chip / "name") or chip.name
+            for channel in _channels(chip, self._kind, self._suffixes):
+                files = [chip / f"{channel}_{suffix}" for suffix in self._suffixes]
+                path = next(file for file in files if file.exists())
+                found.append((f"{name} {_label(chip, channel)}", chip.name, str(path)))
+        names = [name for name, _chip, _path in found]
+        return [
+            (name if names.count(name) == 1 else f"{name} ({chip})", path)
+            for name, chip, path in found
+        ]
 
 
 def _label(chip: Path, channel: str) -> str:
@@ -82,12 +101,14 @@ class ThermalProbe:
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
+        self._heat = Sensors(roots, "temp", ("input",), 1e-3)
+        self._fans = Sensors(roots, "fan", ("input",), 1.0)
 
     def read(self) -> list[Sample]:
-        heat, source = sensors(self._roots, "temp", ("input",), 1e-3), self.name
+        heat, source = self._heat.read(), self.name
         if not heat and (zones := _zones(self._roots)):
             heat, source = zones, "host: thermal zones"
-        fans = sensors(self._roots, "fan", ("input",), 1.0)
+        fans = self._fans.read()
         inlets = [sensor for sensor in heat if INLET.search(sensor.label)]
         return [
             self._highest(TEMPERATURE, heat, NO_SENSOR, source),
@@ -138,11 +159,11 @@ class BoardPowerProbe:
     metrics: Sequence[Metric] = (POWER, ENERGY)
 
     def __init__(self, roots: Roots, clock: Callable[[], float] | None = None) -> None:
-        self._roots = roots
+        self._sensors = Sensors(roots, "power", ("average", "input"), 1e-6)
         self._integrator = Integrator(1.0, clock)
 
     def read(self) -> list[Sample]:
-        found = sensors(self._roots, "power", ("average", "input"), 1e-6)
+        found = self._sensors.read()
         power = self._power([sensor for sensor in found if BOARD.search(sensor.label)])
         return [power, estimated_energy(power, self._integrator, source=self.name)]
 

@@ -143,6 +143,13 @@ def test_without_an_energy_counter_energy_is_an_estimate(box: Boxes) -> None:
     assert again == energy.value, "nothing is added while nothing is read"
 
 
+def test_all_bits_set_are_no_reading(box: Boxes) -> None:
+    machine = box("gb10", "nonsense", "noenergy")
+    samples = machine.read()
+    assert samples["gpu:0 power_watts"].reason == NOT_OFFERED
+    assert samples["gpu:0 energy_joules_total"].value is None
+
+
 def test_memory_that_the_driver_hides_is_absent(box: Boxes) -> None:
     machine = box("gb10")
     machine.befalls("hidden")

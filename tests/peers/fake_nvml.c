@@ -7,7 +7,8 @@
  * FAKE_NVML_CONTROL  a file that is read at every call, for what befalls the box meanwhile:
  *                    `unloaded` (no driver), `count N`, `lost I`, `hang SECONDS`, `util I PERCENT`,
  *                    `energy I MILLIJOULES`, `xid I NUMBER` (once for each line), `processes N`,
- *                    `hidden` (processes without their memory), `nopower`, `noenergy`.
+ *                    `hidden` (processes without their memory), `nopower`, `noenergy`,
+ *                    `nonsense` (power with all bits set).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,6 +230,7 @@ static unsigned milliwatts(unsigned index) {
 Result nvmlDeviceGetPowerUsage(void *handle, unsigned *power) {
     ALIVE;
     if (told("nopower", -1, NULL)) return NOT_SUPPORTED;
+    if (told("nonsense", -1, NULL)) { *power = ~0U; return OK; }
     *power = milliwatts(INDEX);
     return OK;
 }

@@ -26,7 +26,7 @@ from monitoring.metrics import (
 )
 from monitoring.probes.devices import Device
 from monitoring.probes.energy import Integrator, estimated_energy
-from monitoring.probes.nvidia.calls import Missing, ask, field
+from monitoring.probes.nvidia.calls import NOT_SUPPORTED, Missing, ask, field
 from monitoring.samples import Sample, gettext_noop, measured, unavailable
 
 METRICS = (
@@ -40,6 +40,8 @@ METRICS = (
 )
 """What every device is asked for; the rest is told only while it can be asked."""
 
+ALL_BITS = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+"""How NVML says that a number is not available, where its call does not."""
 ZERO_SECONDS = 10.0
 LEAST_SECONDS, MOST_SECONDS = 0.5, 3.0
 """Between two readings of a counter that tell what is drawn now; it moves in steps."""
@@ -257,6 +259,8 @@ class DeviceReader:
         scale: float = 1.0,
     ) -> Sample:
         subject = self.device.subject
+        if value in ALL_BITS:
+            value = Missing(NOT_SUPPORTED)
         if isinstance(value, Missing):
             self.gone |= value.gone
             return unavailable(
