@@ -28,6 +28,8 @@ NO_NOISE = _("Nothing measures sound here. Add a source on the node's page.")
 NO_FANS = _("No fan speed can be read here.")
 NO_EXPERTS = _("This model has no experts, or none has computed anything.")
 
+NO_ENERGY = _("Not every box of it tells its energy, or too little was written in this time.")
+
 EVERY: None = None
 """Each label is a line of its own."""
 
@@ -243,6 +245,12 @@ BATCH = Chart(
     ENGINE,
     STILL,
 )
+ENERGY = Chart(
+    _("Energy by token written"),
+    (Line(m.ENERGY_PER_TOKEN, _("all its boxes")),),
+    ENGINE,
+    NO_ENERGY,
+)
 PREFIX = Chart(_("Prefix hits"), (Line(m.PREFIX_HITS),), ENGINE, UNASKED, 1.0)
 PREEMPTIONS = Chart(
     _("Preemptions"), (Line(m.PREEMPTIONS, per=60.0),), ENGINE, NO_ENGINE, unit="requests/min"
@@ -334,6 +342,7 @@ PANELS: dict[str, Panel] = {
             STEP,
             EXCHANGE,
             BUBBLE,
+            ENERGY,
             EXPERTS,
             CPU,
             MEMORY,

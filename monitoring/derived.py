@@ -1,10 +1,11 @@
 """Series that nobody sends: worked out from what is stored whenever a page asks for them."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from monitoring import metrics as m
+from monitoring.box_energy import buckets, energy_per_token
 from monitoring.histograms import Quantile, bound, quantile
 from monitoring.scopes import Subject
 from monitoring.series import Gain, History, LevelName, Series, gains
@@ -14,7 +15,7 @@ QUANTILES: dict[str, m.Metric] = {
     m.INTER_TOKEN_QUANTILE.name: m.INTER_TOKEN_BUCKET,
     m.QUEUE_QUANTILE.name: m.QUEUE_BUCKET,
 }
-DERIVED: frozenset[str] = frozenset(QUANTILES)
+DERIVED: frozenset[str] = frozenset({*QUANTILES, m.ENERGY_PER_TOKEN.name})
 SHARES = (("p50", 0.5), ("p95", 0.95))
 SOURCE = "panel: histogram"
 MINUTE = timedelta(minutes=1)
@@ -34,12 +35,19 @@ def derived(
     until: datetime,
     points: int = 600,
 ) -> History:
-    """Percentiles, a row a bucket. `low` and `high` are the bounds of the bar that each lies in;
-    a row with a value and no `high` is more than the value, and nobody knows how much more."""
+    """Percentiles and energy by token, a row a bucket.
+
+    `low` and `high` of a percentile are the bounds of the bar that it lies in; a row with a value
+    and no `high` is more than the value, and nobody knows how much more.
+    """
     step = _step(until - since, points)
     wanted = {QUANTILES[name].name: name for name in metrics if name in QUANTILES}
-    grown = gains(subjects, wanted, since, until, step)
-    series = _quantiles(grown, wanted, since.timestamp(), until.timestamp(), step.total_seconds())
+    times = list(buckets(since, until, step))
+    series = (
+        _quantiles(gains(subjects, wanted, since, until, step), wanted, times) if wanted else []
+    )
+    if m.ENERGY_PER_TOKEN.name in metrics:
+        series += energy_per_token(subjects, since, until, step)
     level: LevelName = "hour" if step >= HOUR else "minute"
     return History(level, step.total_seconds(), series)
 
@@ -50,7 +58,7 @@ def _step(span: timedelta, points: int) -> timedelta:
 
 
 def _quantiles(
-    grown: Iterable[Gain], wanted: dict[str, str], since: float, until: float, step: float
+    grown: Iterable[Gain], wanted: dict[str, str], times: Sequence[float]
 ) -> list[Series]:
     """In the order of `wanted`, then of the shares; nothing for a subject without a bar."""
     bars: dict[tuple[str, str], dict[float, list[tuple[float, float]]]] = {}
@@ -69,18 +77,14 @@ def _quantiles(
             series = Series(
                 topic, wanted[metric], scopes[one], label, "seconds", "derived", SOURCE, ""
             )
-            _fill(series, rows, since, until, step)
+            _fill(series, rows, times)
             found.append(series)
     return found
 
 
-def _fill(
-    series: Series, rows: dict[float, Quantile | None], since: float, until: float, step: float
-) -> None:
+def _fill(series: Series, rows: Mapping[float, Quantile | None], times: Sequence[float]) -> None:
     """A row for each bucket, so that one without requests breaks the line."""
-    first = math.floor(since / step) * step
-    for number in range(math.ceil((until - first) / step)):
-        at = first + number * step
+    for at in times:
         found = rows.get(at)
         series.at.append(at)
         series.value.append(found.value if found else None)

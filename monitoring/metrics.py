@@ -109,6 +109,8 @@ FIRST_TOKEN_QUANTILE = Metric("time_to_first_token_quantile_seconds", "seconds")
 """Labelled `p50` or `p95`. Never sent: pages derive it, and the next two, from the bars above."""
 INTER_TOKEN_QUANTILE = Metric("inter_token_latency_quantile_seconds", "seconds")
 QUEUE_QUANTILE = Metric("queue_quantile_seconds", "seconds")
+ENERGY_PER_TOKEN = Metric("box_energy_per_token_joules", "J/token")
+"""What all boxes of a deployment drew for one token that it wrote; derived for pages too."""
 REQUESTS_RUNNING = Metric("requests_running", "requests")
 REQUESTS_WAITING = Metric("requests_waiting", "requests")
 REQUESTS_FINISHED = Metric("requests_finished_total", "requests", "counter")

@@ -58,14 +58,14 @@ function drawn(line, track, source, column, times) {
     always: Boolean(band), // what a value may really be is part of it, not decoration
     beyond: isQuantile(column) ? (index) => column.hi !== null && column.v[index] !== null && column.hi[index] === null : null,
     step: source.step,
-    stepped: isQuantile(column),
+    stepped: source !== track,
     kind: column.kind,
     source: column.source,
     reason: column.reason,
   };
 }
 
-export const isQuantile = (column) => column.metric.includes("_quantile_");
+const isQuantile = (column) => column.metric.includes("_quantile_");
 
 function widthOf(source, column, metric) {
   for (const other of source.columns.values()) {

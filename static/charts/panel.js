@@ -153,7 +153,7 @@ export class Panel {
   }
 
   points() {
-    if (this.range.live && this.range.span <= 900) return MOST_POINTS;
+    if (this.range.live && this.range.span <= MOST_POINTS) return MOST_POINTS;
     const width = Math.max(...this.figures.map((figure) => figure.box.clientWidth), 300);
     return Math.min(MOST_POINTS, Math.round(width));
   }
