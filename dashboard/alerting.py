@@ -29,8 +29,9 @@ class PanelFleet:
                 node.status == NodeStatus.ONLINE,
                 node.last_seen,
                 node.connected_at,
+                bool((node.inventory or {}).get("simulated")),
             )
-            for node in Node.objects.defer("inventory")
+            for node in Node.objects.all()
         ]
 
     def deployments(self) -> list[DeploymentFacts]:

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.alerts.kinds import KINDS, Kind
 from monitoring.metrics import METRICS
-from monitoring.models import Rule
+from monitoring.models import PriceList, Rule
 
 if TYPE_CHECKING:
     _RuleForm = forms.ModelForm[Rule]
@@ -58,11 +58,16 @@ class RuleForm(_RuleForm):
         self._drop_what_it_does_not_use()
         self.fields["threshold"].widget.attrs["step"] = "any"
         self.fields["clear"].widget.attrs["step"] = "any"
+        for name in ("node", "deployment"):
+            if isinstance(field := self.fields.get(name), forms.ModelChoiceField):
+                field.empty_label = _("Any")
+        if kind.name == "budget":
+            self.unit = PriceList.current().currency
         if self.unit:
             self.fields["threshold"].help_text = _("In %(unit)s.") % {"unit": self.unit}
         if not self.is_bound and self.instance.pk:
             for name in ("threshold", "clear"):
-                self.initial[name] = round(getattr(self.instance, name) * self.factor, 6)
+                self.initial[name] = f"{getattr(self.instance, name) * self.factor:.6g}"
             self.initial["name"] = str(self.instance)
 
     def _drop_what_it_does_not_use(self) -> None:

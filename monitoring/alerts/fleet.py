@@ -16,6 +16,8 @@ class NodeFacts:
     heard: datetime | None
     """When its agent last said anything."""
     connected: datetime | None
+    simulated: bool = False
+    """Its readings are made up."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def _take_in(world: World) -> bool:
         places = [_as_open(incident) for incident in recent.values()]
         place = Place(alert.node_id, alert.deployment_id)
         found = home(place, places, runs_on, world.now)
-        incident = recent[found] if found else _open(alert, world.now)
+        incident = recent[found] if found else _open(alert, world)
         recent[incident.pk] = incident
         if incident.closed:
             _reopen(incident)
@@ -59,7 +59,7 @@ def _as_open(incident: Incident) -> Open:
     return Open(incident.pk, place, incident.opened, incident.closed)
 
 
-def _open(alert: Alert, now: datetime) -> Incident:
+def _open(alert: Alert, world: World) -> Incident:
     subject = alert.node or alert.deployment
     return Incident.objects.create(
         node=alert.node,
@@ -67,8 +67,16 @@ def _open(alert: Alert, now: datetime) -> Incident:
         about=subject.name if subject else "",
         title=alert.rule_name,
         severity=alert.severity,
-        opened=now,
+        opened=world.now,
+        simulated=_simulated(alert, world),
     )
+
+
+def _simulated(alert: Alert, world: World) -> bool:
+    """Of a box that is made up, or of a deployment that runs on one."""
+    facts = world.deployments.get(alert.deployment_id or 0)
+    places = {alert.node_id} if alert.node_id else set(facts.nodes if facts else ())
+    return any(pk in world.nodes and world.nodes[pk].simulated for pk in places if pk)
 
 
 def _reopen(incident: Incident) -> None:

@@ -48,6 +48,16 @@ def _unit(unit: str) -> str:
     return {"celsius": "°C", "watts": "W", "joules": "J", "rpm": "rpm"}.get(unit, unit)
 
 
+def lasting(seconds: float) -> str:
+    """45 s, 5 min, 24 h: the largest unit that gives a whole number."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size and seconds % size == 0:
+            return f"{number_format(seconds // size, 0)} {unit}"
+    return f"{_number(seconds)} s"
+
+
 def _number(value: float) -> str:
-    digits = 0 if abs(value) >= 100 or value == int(value) else 1 if abs(value) >= 10 else 2
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    while digits and round(value, digits) == round(value, digits - 1):
+        digits -= 1
     return number_format(round(value, digits) if digits else round(value), digits)

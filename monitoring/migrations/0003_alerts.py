@@ -54,6 +54,7 @@ class Migration(migrations.Migration):
                 ('opened', models.DateTimeField(verbose_name='opened')),
                 ('closed', models.DateTimeField(null=True, verbose_name='closed')),
                 ('reopened', models.PositiveSmallIntegerField(default=0)),
+                ('simulated', models.BooleanField(default=False)),
                 ('acknowledged', models.DateTimeField(null=True)),
                 ('acknowledged_by', models.CharField(blank=True, max_length=150)),
                 ('deployment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='incidents', to='dashboard.deployment')),

@@ -23,6 +23,8 @@ class Incident(models.Model):
     closed = models.DateTimeField(_("closed"), null=True)
     reopened = models.PositiveSmallIntegerField(default=0)
     """Times that it went on a moment after it had ended."""
+    simulated = models.BooleanField(default=False)
+    """It is about boxes that are made up."""
     acknowledged = models.DateTimeField(null=True)
     acknowledged_by = models.CharField(max_length=150, blank=True)
 

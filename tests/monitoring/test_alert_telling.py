@@ -2,12 +2,14 @@
 
 from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 
 from dashboard.models import Node
 from monitoring.alerts.incidents import acknowledge
 from monitoring.models import Channel, Delivery, Incident, Rule, Silence
 from monitoring.vault import seal
+from tests.dashboard.pages_cast import HARDWARE
 from tests.monitoring.alert_cast import Clock, cpu, online, only_rule
 
 pytestmark = pytest.mark.django_db
@@ -153,3 +155,13 @@ def test_a_channel_that_is_off_hears_nothing() -> None:
     channel(enabled=False)
     trouble(clock, rounds=3)
     assert told() == []
+
+
+def test_what_is_made_up_says_so_in_its_title() -> None:
+    clock, node = Clock(), online()
+    node.inventory = msgspec.to_builtins(msgspec.structs.replace(HARDWARE, simulated=True))
+    node.save()
+    only_rule(for_seconds=0)
+    channel()
+    clock.rounds(2, (node, HIGH))
+    assert Delivery.objects.get().message["title"] == "[Simulated] [Warning] Busy box · box-1"

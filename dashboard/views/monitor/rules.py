@@ -13,9 +13,9 @@ from dashboard.forms.alerts import ChoiceForm, RuleForm
 from dashboard.views.access import may_operate, operator_required
 from monitoring.alerts.builtin import edited, original, reset
 from monitoring.alerts.kinds import KINDS, Kind
-from monitoring.alerts.wording import amount
+from monitoring.alerts.wording import amount, lasting
 from monitoring.metrics import METRICS
-from monitoring.models import AlertStatus, Rule
+from monitoring.models import AlertStatus, PriceList, Rule
 from monitoring.models.alerts import GRAVEST_FIRST
 
 
@@ -100,12 +100,14 @@ def rule_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
 def _says(rule: Rule, kind: Kind) -> str:
     """The rule in one line: above 95 % for 5 min."""
     unit = kind.unit or (METRICS[rule.metric].unit if rule.metric in METRICS else "")
-    parts = {"value": amount(rule.threshold, unit), "seconds": rule.for_seconds}
+    if kind.name == "budget":
+        unit = PriceList.current().currency
+    parts = {"value": amount(rule.threshold, unit), "time": lasting(rule.for_seconds)}
     if rule.for_seconds == 0:
         return (_("above %(value)s") if rule.above else _("below %(value)s")) % parts
     if rule.above:
-        return _("above %(value)s for %(seconds)s s") % parts
-    return _("below %(value)s for %(seconds)s s") % parts
+        return _("above %(value)s for %(time)s") % parts
+    return _("below %(value)s for %(time)s") % parts
 
 
 urlpatterns = [

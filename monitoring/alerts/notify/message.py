@@ -47,6 +47,7 @@ def compose(incident: Incident, occasion: Occasion, language: str, now: datetime
             closed=incident.closed.isoformat() if incident.closed else None,
             at=now.isoformat(),
             url=link(f"/monitor/incidents/{incident.pk}/"),
+            simulated=incident.simulated,
         )
     content: dict[str, Any] = msgspec.to_builtins(message)
     return content
@@ -84,13 +85,18 @@ def link(path: str) -> str:
 def _title(incident: Incident, occasion: Occasion) -> str:
     severity = Severity(incident.severity).label
     parts = {"severity": severity, "incident": str(incident)}
+    title = _of_occasion(occasion) % parts
+    return _("[Simulated] %(title)s") % {"title": title} if incident.simulated else title
+
+
+def _of_occasion(occasion: Occasion) -> str:
     if occasion == Occasion.RESOLVED:
-        return _("[Over] %(incident)s") % parts
+        return _("[Over] %(incident)s")
     if occasion == Occasion.STILL:
-        return _("[%(severity)s, still] %(incident)s") % parts
+        return _("[%(severity)s, still] %(incident)s")
     if occasion == Occasion.WORSE:
-        return _("[%(severity)s, worse] %(incident)s") % parts
-    return _("[%(severity)s] %(incident)s") % parts
+        return _("[%(severity)s, worse] %(incident)s")
+    return _("[%(severity)s] %(incident)s")
 
 
 def _lines(incident: Incident, occasion: Occasion) -> list[str]:
