@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from dashboard.models import Deployment, Node, Replica
 from monitoring.effects import TOO_FEW_READINGS, Effect, Points, Spans, effect, pooled
@@ -26,6 +27,8 @@ MOST_NODES = 16
 """Sound and power of a larger fleet are not told box by box."""
 KINDS_THAT_TELL = ("measured", "calibrated", "estimated")
 """A declared level is the same whatever holds."""
+
+SCOPES = {"wall": gettext_lazy("wall"), "host": gettext_lazy("host")}
 
 
 @dataclass(frozen=True)
@@ -97,13 +100,14 @@ def _boxes(
     for node in nodes:
         subject = Subject("node", node.name, node=node.pk)
         for series, points in _past([subject], [NOISE.name, POWER.name], since):
-            if series.kind not in KINDS_THAT_TELL or series.scope not in ("room", "wall", "host"):
-                continue
             loud = series.metric == NOISE.name
+            if series.kind not in KINDS_THAT_TELL or not (loud or series.scope in SCOPES):
+                continue
             fold = {"fold": energetic_mean} if loud else {}
             told = effect(points, spans[node.pk], zone, few=TOO_FEW_READINGS, **fold)
             what, unit = (_("Noise"), "dB(A)") if loud else (_("Power"), "W")
-            place = " · ".join(part for part in (node.name, series.label) if part)
+            scope = "" if loud else str(SCOPES[series.scope])
+            place = " · ".join(part for part in (node.name, scope, series.label) if part)
             found.append(Row(what, place, unit, told, -1, series.kind))
     return found
 

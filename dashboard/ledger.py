@@ -31,7 +31,8 @@ SPANS: dict[SpanName, tuple[timedelta, timedelta]] = {
 }
 """How long each is, and in what steps it is read."""
 MOST_BUCKETS = 50_000
-"""Of all boxes together; a year of a large fleet is read by the day."""
+"""Of all boxes together; a large fleet is read in longer steps."""
+STEPS = (5 * MINUTE, 30 * MINUTE, HOUR, DAY)
 SEEN = 0.9
 """A box whose own meters tell this much of the time is not asked for its parts."""
 
@@ -45,9 +46,10 @@ class Window:
 
     @classmethod
     def up_to(cls, now: datetime, name: SpanName, boxes: int) -> "Window":
-        length, step = SPANS[name]
-        if boxes * (length / step) > MOST_BUCKETS:
-            step = DAY
+        length, finest = SPANS[name]
+        coarser = [step for step in STEPS if step >= finest]
+        fit = [step for step in coarser if boxes * (length / step) <= MOST_BUCKETS]
+        step = min(fit, default=DAY)
         whole = timedelta(seconds=now.timestamp() % step.total_seconds())
         return cls(name, now - whole + step - length, now, step)
 

@@ -50,7 +50,7 @@ def small_quantity(
     """Three digits, wherever the point is."""
     if value is None:
         return absent(str(why))
-    size = abs(value)
+    size = abs(float(value))
     digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 or not size else 3
     return quantity(value, unit, digits, why, kind)
 
@@ -69,4 +69,6 @@ def signed(value: Number | None, unit: str, digits: int = 1, why: object = "") -
 def share(value: Number | None, why: object = "") -> SafeString | str:
     if value is None:
         return absent(str(why))
-    return _("%(percent)s%%") % {"percent": number_format(round(Decimal(str(value)) * 100), 0)}
+    percent = number_format(abs(round(Decimal(str(value)) * 100)), 0)
+    sign = "−" if value < 0 else ""
+    return _("%(percent)s%%") % {"percent": f"{sign}{percent}"}

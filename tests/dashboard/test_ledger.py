@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from django.utils import timezone
 
-from dashboard.ledger import Window, open_ledger
+from dashboard.ledger import SpanName, Window, open_ledger
 from dashboard.models import Deployment, Replica
 from engine.protocol.agent import Accelerator
 from monitoring.energy import NO_ENERGY, per_token
@@ -151,7 +151,15 @@ def test_a_window_is_whole_steps_that_end_with_the_one_that_runs() -> None:
     window = Window.up_to(now, "day", 2)
     assert window.since == datetime(2026, 11, 26, 10, 10, tzinfo=UTC)
     assert window.until == now
-    assert Window.up_to(now, "year", 200).step == timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "boxes", "minutes"),
+    [("day", 2, 5), ("day", 200, 30), ("week", 200, 60), ("month", 200, 1440), ("year", 5, 60)],
+)
+def test_a_large_fleet_is_read_in_longer_steps(name: SpanName, boxes: int, minutes: int) -> None:
+    now = datetime(2026, 11, 27, 10, 7, 30, tzinfo=UTC)
+    assert Window.up_to(now, name, boxes).step == timedelta(minutes=minutes)
 
 
 def test_an_empty_fleet_has_empty_books() -> None:

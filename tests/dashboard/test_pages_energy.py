@@ -157,7 +157,7 @@ def test_prices_are_saved_once_and_for_all(operator: Client) -> None:
     assert answer["Location"] == "/monitor/costs/"
     operator.post("/monitor/energy/prices/", given | {"vat_percent": "9"})
     kept = PriceList.objects.get()
-    assert (kept.currency, kept.zone, kept.vat_percent) == ("CNY", "Asia/Shanghai", 9)
+    assert (kept.currency, kept.zone, kept.vat_percent) == ("CNY", "Asia/Shanghai", Decimal(9))
     assert not kept.vat_entered
     bad = operator.post("/monitor/energy/prices/", given | {"currency": "€"})
     assert bad.status_code == 422
@@ -299,5 +299,5 @@ def test_limits_in_the_rows_are_what_an_agent_is_sent() -> None:
     node = make_node("box-1")
     QuietRule.objects.create(name="Cap", always=True, clock_mhz=1200)
     follow_schedule()
-    wanted = node.limits.wanted  # type: ignore[attr-defined]  # Named by the row of monitoring.
+    wanted = node.limits.wanted
     assert msgspec.to_builtins(wanted)["clock_hertz"] == 1.2e9

@@ -9,6 +9,7 @@ from dashboard import outbox
 from dashboard.choices import NodeStatus
 from dashboard.lifecycle import desired_for, follow_schedule
 from dashboard.lifecycle.limits import keep_states
+from dashboard.markers import markers
 from dashboard.models import Deployment, Event, Node
 from engine.errors import Said
 from engine.protocol.agent import Limits, LimitState
@@ -101,6 +102,17 @@ def test_a_launch_that_begins_at_night_is_capped_too(nudged: list[int]) -> None:
     wanted = NodeLimits.objects.get().wanted
     assert msgspec.convert(wanted, Limits).batch_caps == {launch.launch: 2}
     assert LimitSpan.objects.count() == 1  # It is the same night.
+
+
+def test_charts_are_shaded_where_they_held(nudged: list[int]) -> None:
+    node, other = make_node("box-1"), make_node("box-2")
+    nights(node=node)
+    follow_schedule(NIGHT)
+    follow_schedule(MORNING)
+    shaded = [m for m in markers("fleet", None, DAY, MORNING) if m.until]
+    assert [(m.at, m.until) for m in shaded] == [(NIGHT.timestamp(), MORNING.timestamp())]
+    assert shaded[0].text == "“Nights” holds box-1 back"
+    assert not [m for m in markers("node", other.pk, DAY, MORNING) if m.until]
 
 
 def test_a_rule_goes_with_its_node_and_does_not_become_one_for_all() -> None:

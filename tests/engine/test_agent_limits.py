@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from engine.agent.heads import Heads
+from engine.agent.inventory import take_inventory
 from engine.agent.limits.devices import Unsettable
 from engine.agent.limits.keeper import LimitKeeper
 from engine.agent.limits.originals import FILE
-from engine.protocol.agent import Accelerator, Limits, LimitState
+from engine.agent.node import NodeAgent
+from engine.protocol.agent import Accelerator, Desired, Limits, LimitState
 from engine.protocol.stats import EngineStats
 from tests.engine.agent_bench import agent_bench
 from tests.engine.agents import SERVE, spec_of, until
@@ -279,6 +281,20 @@ async def test_heads_are_told_their_batch_cap_and_told_again_after_a_restart(
             world.keeper.set_wanted(Limits())
             await world.until(lambda: bench.driver.held[-1] == ("l1", None), "no cap")
             assert not world.keeper.states()
+
+
+async def test_a_node_is_held_to_its_desired_state_and_reports_what_became_of_it(
+    tmp_path: Path,
+) -> None:
+    inventory = take_inventory("127.0.0.1")
+    agent = NodeAgent("http://127.0.0.1:1", "token", inventory, tmp_path)
+    agent.limits = LimitKeeper(tmp_path, agent.heads, H100S, agent.wake.set, FakeDevices())
+    running = asyncio.create_task(agent.limits.run())
+    agent.desired(Desired(1, [], limits=Limits(power_watts=300.0)))
+    await until(lambda: len(agent.observed().limits) == 2, "a report")
+    assert [state.value for state in agent.observed().limits] == [300.0, 300.0]
+    assert agent.wake.is_set()
+    await end(running)
 
 
 def _reason(state: LimitState | None) -> object:

@@ -14,14 +14,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.forms.energy import OutlayForm, PriceListForm
-from dashboard.ledger import Ledger, Sum, open_ledger
+from dashboard.ledger import Ledger, SpanName, Sum, open_ledger
 from dashboard.views.access import may_operate, operator_required
 from dashboard.views.monitor.tables import Cell, csv_table
 from monitoring import costs as sums
 from monitoring.costs import ENTER_CLOUD, NO_LINE, Payback, Use
 from monitoring.models import Outlay
 
-WINDOW = "month"
+WINDOW: SpanName = "month"
 """Thirty days stand for how the boxes are used."""
 
 

@@ -129,6 +129,7 @@ def _page(
         {
             "ledger": ledger,
             "span": ledger.window.name,
+            "step_minutes": int(ledger.step // 60),
             "spans": spans(),
             "total": total,
             "coverage": ledger.coverage(total.covered, len(ledger.nodes)) if total else None,

@@ -16,7 +16,7 @@ from engine.agent.limits.devices import Devices, NvidiaDevices
 from engine.agent.limits.originals import Originals
 from engine.agent.limits.settings import settle
 from engine.errors import gettext_noop as _
-from engine.errors import said
+from engine.errors import said, system_words
 from engine.protocol.agent import Accelerator, Limits, LimitState
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,10 @@ DEVICE_SECONDS = 10.0
 GRACE_SECONDS = 60.0
 """What an agent before this one has limited is kept so long for the panel to ask for it again."""
 
+UNREADABLE = _(
+    "What accelerators were set to before cannot be read or written down: %(reason)s. Nothing is "
+    "changed."
+)
 SILENT = _("The driver has not answered for %(seconds)s s.")
 
 
@@ -113,9 +117,14 @@ class LimitKeeper:
         self._of_devices = setting.result()
 
     def _settle(self, wanted: Limits) -> list[LimitState]:
-        if self._originals is None:
-            self._originals = Originals(self._folder)
-        return settle(self._devices, wanted, self._originals, self._indices, self._others)
+        try:
+            if self._originals is None:
+                self._originals = Originals(self._folder)
+            return settle(self._devices, wanted, self._originals, self._indices, self._others)
+        except OSError as error:
+            log.warning("What was set before cannot be read or written: %s", error)
+            reason = said(UNREADABLE, reason=system_words(error))
+            return [LimitState(what="power", target="node", value=None, reason=reason)]
 
     def _report(self) -> None:
         states = self.states()
