@@ -1,12 +1,16 @@
 """NVIDIA's own binding against a library that plays the boxes: each value right, each absence with
 its reason."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
+import pynvml
 import pytest
 
+from monitoring.probes.devices import Device
+from monitoring.probes.nvidia import device
 from monitoring.samples import Sample
 from tests.peers import nvml
 from tests.peers.nvml import Machine
@@ -72,11 +76,11 @@ def test_an_h100_of_eight(box: Boxes) -> None:
     assert samples["gpu:3 power_watts"].source == "NVML, average of 1 s"
     energy = samples["gpu:3 energy_joules_total"]
     assert (energy.kind, energy.source) == ("measured", "NVML, energy counter")
-    device = machine.devices()[7]
-    assert (device.index, device.vendor, device.unified) == (7, "nvidia", False)
-    assert device.name == "NVIDIA H100 80GB HBM3"
-    assert (device.memory_bytes, device.driver) == (80 * GIB, "580.142")
-    assert device.uuid.startswith("GPU-fa4e0000")
+    last = machine.devices()[7]
+    assert (last.index, last.vendor, last.unified) == (7, "nvidia", False)
+    assert last.name == "NVIDIA H100 80GB HBM3"
+    assert (last.memory_bytes, last.driver) == (80 * GIB, "580.142")
+    assert last.uuid.startswith("GPU-fa4e0000")
 
 
 def test_a_gb10_whose_memory_is_the_hosts(box: Boxes) -> None:
@@ -108,8 +112,8 @@ def test_a_gb10_whose_memory_is_the_hosts(box: Boxes) -> None:
     }
     assert samples["gpu:0 gpu_memory_used_bytes"].source == "NVML, sum over processes"
     assert samples["gpu:0 power_watts"].source == "NVML, driver's average"
-    (device,) = machine.devices()
-    assert (device.name, device.unified, device.memory_bytes) == ("NVIDIA GB10", True, None)
+    (only,) = machine.devices()
+    assert (only.name, only.unified, only.memory_bytes) == ("NVIDIA GB10", True, None)
 
 
 def test_an_integrated_device_that_tells_a_small_memory_is_not_believed(box: Boxes) -> None:
@@ -213,7 +217,7 @@ def test_one_that_is_missing_at_the_start_keeps_its_number(box: Boxes) -> None:
     machine.tell("pass 11")
     machine.read()
     assert machine.read()["gpu:5 power_watts"].value == 417.0
-    assert sorted(device.index for device in machine.devices()) == list(range(8))
+    assert sorted(one.index for one in machine.devices()) == list(range(8))
 
 
 def test_a_driver_that_lists_nothing_is_said(box: Boxes) -> None:
@@ -261,6 +265,37 @@ def test_without_events_the_kernels_log_counts_them(box: Boxes) -> None:
     samples = machine.read()
     assert samples["gpu:0 gpu_xid_errors_total 79"].value == 1.0
     assert samples["gpu:0 gpu_xid_errors_total"].source == "kernel log"
+
+
+def test_a_driver_that_hangs_is_late_and_then_back(box: Boxes) -> None:
+    machine = box("gb10")
+    assert machine.read()["gpu:0 power_watts"].value == 38.4
+    machine.befalls("hang 0.5")
+    machine.tell("patience 0.05")
+    late = machine.read()
+    assert late["gpu:0 power_watts"].reason == "It did not answer within a second."
+    assert late["gpu:0 gpu_power_limit_watts"].reason == NOT_OFFERED
+    machine.befalls()
+    machine.tell("patience 20")
+    deadline = time.monotonic() + 20
+    while machine.read()["gpu:0 power_watts"].value is None:
+        assert time.monotonic() < deadline, "it answers again"
+        time.sleep(0.01)
+
+
+def test_in_a_container_an_empty_list_of_processes_is_no_zero(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for kind in ("Compute", "Graphics"):
+        call = f"nvmlDeviceGet{kind}RunningProcesses_v3"
+        monkeypatch.setattr(pynvml, call, lambda handle: [])
+    integrated = Device(index=0, vendor="nvidia", name="GB10", unified=True)
+    reader = device.DeviceReader(integrated, lambda: False)
+    for inside, expected in ((False, 0.0), (True, None)):
+        monkeypatch.setattr(device, "_sees_own_processes_only", lambda hidden=inside: hidden)
+        used = next(reader._memory(object()))
+        assert used.value == expected
+    assert used.reason.startswith("The processes on the accelerator cannot be seen")
 
 
 def test_limits_that_were_set_are_read_back(libraries: Path, tmp_path: Path) -> None:

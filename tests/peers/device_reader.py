@@ -1,7 +1,8 @@
 """A program that reads the accelerators of the machine it finds, whenever it is told to.
 
 On standard input, one a line: `read`, `devices`, `serving yes|no`, `pass SECONDS` (a jump in time),
-`kernel` (the kernel's log tells of a fault). Each is answered by one line of JSON.
+`kernel` (the kernel's log tells of a fault), `patience SECONDS` (for a reading). Each is answered
+by one line of JSON.
 """
 
 import json
@@ -39,6 +40,8 @@ def main(dev: Path) -> None:
                 serving = rest == "yes"
             case "pass":
                 ahead += float(rest)
+            case "patience":
+                runner.deadline = float(rest)
             case "kernel":
                 xids.unread = ""
                 xids.hear(LINE)
