@@ -7,8 +7,12 @@ from django.db import connection
 
 from monitoring.binned import Stretch
 from monitoring.levels import SECOND
+from monitoring.planning import steady_plans
 from monitoring.summing import MINUTES
 from monitoring.tracks import Place, SeriesId, Track, alike
+
+SECONDS = 60
+"""Longest that a page waits for its sums."""
 
 Grown = tuple[tuple[str, float, Place], tuple[float, float]]
 """Topic, the bucket's beginning and whose; amount and covered seconds."""
@@ -45,7 +49,7 @@ def _rows(
 ) -> Iterator[Row]:
     if part.since >= part.until:
         return
-    with connection.cursor() as cursor:
+    with steady_plans(SECONDS), connection.cursor() as cursor:
         cursor.execute(
             _sql(part),
             {
@@ -56,7 +60,8 @@ def _rows(
                 "step": seconds,
             },
         )
-        yield from cursor.fetchall()
+        rows = cursor.fetchall()
+    yield from rows
 
 
 def _sql(part: Stretch) -> str:

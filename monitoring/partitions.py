@@ -17,6 +17,9 @@ log = logging.getLogger(__name__)
 
 AHEAD = 2
 """Periods after the present one whose parts are there already."""
+INLINE = "toast_tuple_target = 8160"
+"""Rows stay whole as long as they fit a page: an array that lies elsewhere, or is compressed, is
+fetched anew for each of its numbers that is asked for."""
 LOCK_SECONDS = 3
 """Longest wait for a table that is being read; then it is tried again the next time."""
 
@@ -127,7 +130,7 @@ def _make(part: Part) -> None:
     """A table of its own first, filled with its strays, then attached: rows keep coming in."""
     parent = part.level.table
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {part.name} (LIKE {parent} INCLUDING ALL)")
+        cursor.execute(f"CREATE TABLE {part.name} (LIKE {parent} INCLUDING ALL) WITH ({INLINE})")
         cursor.execute(f"LOCK TABLE {parent}_default IN SHARE ROW EXCLUSIVE MODE")
         cursor.execute(
             f"WITH moved AS (DELETE FROM {parent}_default WHERE at >= %s AND at < %s RETURNING *) "

@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import connection, transaction
+from django.db import connection
 from django.utils import timezone
 
 from monitoring import fleet_minutes
 from monitoring.levels import HOUR, MINUTE, SECOND, Level
 from monitoring.models import Due, Progress
+from monitoring.planning import steady_plans
 from monitoring.summing import HOURS, MINUTES, upsert
 
 log = logging.getLogger(__name__)
@@ -118,11 +119,10 @@ def _most(roll: Roll) -> timedelta:
 
 def _bite(roll: Roll, since: datetime, until: datetime, *, forward: bool) -> bool:
     """False when another worker has the lock."""
-    with transaction.atomic(), connection.cursor() as cursor:
+    with steady_plans(BITE_SECONDS), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
         if not cursor.fetchone()[0]:
             return False
-        _settings(BITE_SECONDS)
         _forget(roll.level, since, until)
         given = {"since": since, "until": until, "layouts": None}
         cursor.execute(upsert(roll.level.name, roll.select), given)
@@ -135,16 +135,6 @@ def _bite(roll: Roll, since: datetime, until: datetime, *, forward: bool) -> boo
         if forward:
             _progress(roll.level, until)
     return True
-
-
-def _settings(seconds: int) -> None:
-    """Of this transaction: a compiled plan costs more than it saves, and sorting wants memory."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT set_config('statement_timeout', %s, true), set_config('jit', 'off', true), "
-            "set_config('work_mem', '96MB', true)",
-            [f"{seconds}s"],
-        )
 
 
 def _forget(level: Level, since: datetime, until: datetime) -> None:

@@ -19,7 +19,8 @@ CREATE TABLE monitoring_reading (
 ) PARTITION BY RANGE (at);
 CREATE INDEX reading_by_time ON monitoring_reading
     USING brin (at) WITH (pages_per_range = 32, autosummarize = on);
-CREATE TABLE monitoring_reading_default PARTITION OF monitoring_reading DEFAULT;
+CREATE TABLE monitoring_reading_default PARTITION OF monitoring_reading DEFAULT
+    WITH (toast_tuple_target = 8160);
 
 DO $$
 DECLARE day timestamp;
@@ -28,7 +29,7 @@ BEGIN
                                       date_trunc('day', now() AT TIME ZONE 'UTC') + interval '2 days',
                                       interval '1 day')
     LOOP
-        EXECUTE format('CREATE TABLE %I PARTITION OF monitoring_reading FOR VALUES FROM (%L) TO (%L)',
+        EXECUTE format('CREATE TABLE %I PARTITION OF monitoring_reading FOR VALUES FROM (%L) TO (%L) WITH (toast_tuple_target = 8160)',
                        'monitoring_reading_' || to_char(day, 'YYYYMMDD'),
                        day AT TIME ZONE 'UTC', (day + interval '1 day') AT TIME ZONE 'UTC');
     END LOOP;
@@ -72,7 +73,8 @@ CREATE TABLE monitoring_{level} (
 ) PARTITION BY RANGE (at);
 CREATE INDEX {level}_by_time ON monitoring_{level}
     USING brin (at) WITH (pages_per_range = 32, autosummarize = on);
-CREATE TABLE monitoring_{level}_default PARTITION OF monitoring_{level} DEFAULT;
+CREATE TABLE monitoring_{level}_default PARTITION OF monitoring_{level} DEFAULT
+    WITH (toast_tuple_target = 8160);
 """
 
 SHAPES = """
