@@ -24,6 +24,7 @@ TOO_SHORT = 8
 """Characters below which a value is no secret worth a name, and hiding it would hide words."""
 
 LogFormat = Literal["text", "json"]
+_FORMATS: dict[str, LogFormat] = {"text": "text", "json": "json"}
 Level = Literal["debug", "info", "warning", "error", "critical"]
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -76,8 +77,8 @@ _lines = msgspec.json.Decoder(Line)
 def wanted_format(environment: Mapping[str, str] = os.environ) -> LogFormat:
     """Raises ConfigError."""
     value = environment.get(FORMAT_VARIABLE, "").strip().lower() or "text"
-    if value == "text" or value == "json":
-        return value
+    if value in _FORMATS:
+        return _FORMATS[value]
     raise ConfigError(
         _("%(name)s must be text or json, not %(value)s."),
         name=FORMAT_VARIABLE,

@@ -7,7 +7,15 @@ from dashboard.up.child import Program, python_program
 from dashboard.up.options import Options
 
 SECRETS_FOR_NOBODY = ("TANDEM_ADMIN_PASSWORD",)
-SECRETS_FOR_THE_PANEL = ("DATABASE_URL", "REDIS_URL", "TANDEM_SECRET_KEY")
+SECRETS_FOR_THE_PANEL = (
+    "DATABASE_URL",
+    "REDIS_URL",
+    "TANDEM_SECRET_KEY",
+    "TANDEM_SMTP_URL",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+)
 
 
 def web(options: Options) -> Program:
