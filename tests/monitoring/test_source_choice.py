@@ -1,6 +1,6 @@
 """Several sources of one value: the best is told, and a band goes with its level."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitoring.metrics import METRICS, NOISE, NOISE_BAND, POWER
@@ -38,6 +38,7 @@ def key(sample: Sample) -> tuple[str, str, str]:
     return sample.metric, sample.scope, sample.label
 
 
+@settings(max_examples=50)
 @given(samples())
 def test_each_series_is_told_once_by_its_best_source(told: list[Sample]) -> None:
     best = best_of_each(told)
@@ -51,6 +52,7 @@ def test_each_series_is_told_once_by_its_best_source(told: list[Sample]) -> None
             assert RANKS[sample.kind] == min(rivals)
 
 
+@settings(max_examples=50)
 @given(samples())
 def test_a_band_is_of_the_source_that_tells_the_level(told: list[Sample]) -> None:
     levels = {s.label: s.source for s in best_of_each(told) if s.metric == NOISE.name}

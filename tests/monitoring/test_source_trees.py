@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitoring.probes.redfish import tree
@@ -51,6 +51,7 @@ DOCUMENTS = st.recursive(
 RESOURCES = st.dictionaries(st.sampled_from(NAMES), DOCUMENTS, max_size=6)
 
 
+@settings(max_examples=60)
 @given(RESOURCES)
 def test_any_document_can_be_read(document: dict[str, Any]) -> None:
     found = Found()
