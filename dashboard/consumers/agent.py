@@ -49,6 +49,8 @@ LOOK_SECONDS = 2.0
 """How often the desired state is looked at without having been nudged."""
 FIRST_REPORT_SECONDS = 3.0
 """An agent that has not reported by then is told what to run anyway."""
+MOST_WAITING = 256
+"""Reports and lines of one agent that wait for the database; more keep its connection waiting."""
 SAME_SECONDS = 60.0
 """How often the report of an idle node is taken in though it says what it said before."""
 
@@ -76,7 +78,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         self._reported: tuple[float, Observed] | None = None
         self.closed_because = Sentence(_("its connection was closed."))
         self._heard = time.monotonic()
-        self._taking = self._closed = False
+        self._taking = self._working = self._closed = False
         self._written = 0.0
         self._untaken: Observed | None = None
         await self.accept()
@@ -99,13 +101,15 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
     async def disconnect(self, code: int) -> None:
         if self.node is None:
             return
-        pulse().forget(self.node.pk, self)
+        await pulse().forget(self.node.pk, self)
         self.watch.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self.watch
         if self.joined:
             self.answers.cancel()
-            await asyncio.wait({self.answers})
+            if not self.work.done():
+                await self.desk.put(None)
+            await asyncio.wait({self.answers, self.work})
             await self.channel_layer.group_discard(node_group(self.node.pk), self.channel_name)
             # This server going away says nothing of the node: its agent dials again, or is missed.
             if code != SERVICE_RESTART:
@@ -163,30 +167,47 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         self.joined = True
         self.intake = Intake(self.node.pk)
         self.answers = asyncio.create_task(self._answer())
+        self.desk: asyncio.Queue[Observed | LogLines | None] = asyncio.Queue(MOST_WAITING)
+        self.work = asyncio.create_task(self._work())
+        self.work.add_done_callback(self._work_ended)
         self._written = time.monotonic()
         await self._say(AgentWelcome(self.node.name, HEARTBEAT_SECONDS))
 
     async def _take(self, message: FromAgent, heard: float) -> None:
-        """`heard`: when it came, in Unix seconds."""
-        assert self.node is not None
+        """`heard`: when it came, in Unix seconds. Only reports and lines wait for the database."""
         self._note_seen()
         match message:
             case Heartbeat():
                 await self._say(Pong(message.at, heard, time.time()))
-                return
             case Telemetry():
                 self.intake.take(message.seq, message.at, message.layouts, message.readings)
-                return
-            case Observed():
-                self._untaken = message
-        try:
-            if isinstance(message, LogLines):
-                await database_sync_to_async(keep_lines)(self.node.pk, message)
-            else:
-                await self._observe()
-        except DatabaseError as error:
-            # A report is taken in once the database is back; a line is lost.
-            log.warning("A message of node %s waits or is lost: %s", self.node, error)
+            case Observed() | LogLines():
+                await self.desk.put(message)
+
+    async def _work(self) -> None:
+        """Reports and lines, in the order in which they came; ends with the connection."""
+        assert self.node is not None
+        while (message := await self.desk.get()) is not None:
+            self._working = True
+            try:
+                if isinstance(message, LogLines):
+                    await database_sync_to_async(keep_lines)(self.node.pk, message)
+                else:
+                    self._untaken = message
+                    await self._observe()
+            except DatabaseError as error:
+                # A report is taken in once the database is back; a line is lost.
+                log.warning("A message of node %s waits or is lost: %s", self.node, error)
+            except OSError:
+                log.debug("Node %s has gone; what it said still counts.", self.node)
+            finally:
+                self._working, self._heard = False, time.monotonic()
+
+    def _work_ended(self, work: asyncio.Task[None]) -> None:
+        """A mistake in taking something in ends the connection, so that the agent begins anew."""
+        if not work.cancelled() and (error := work.exception()) is not None:
+            log.error("What node %s said cannot be taken in.", self.node, exc_info=error)
+            self._ending = asyncio.get_running_loop().create_task(self.close(TRY_AGAIN))
 
     async def _answer(self) -> None:
         """Say which readings are stored, so that the agent need not keep them."""
@@ -262,8 +283,8 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
 
     @property
     def _quiet(self) -> float:
-        """Seconds without a word; while one is being taken in, the next ones wait unheard."""
-        return 0.0 if self._taking else time.monotonic() - self._heard
+        """Seconds without a word; while one is being taken in, the next ones may wait unheard."""
+        return 0.0 if self._taking or self._working else time.monotonic() - self._heard
 
     async def _nap(self, seconds: float) -> None:
         """What this process oversleeps, for want of a processor, is no silence of the agent."""

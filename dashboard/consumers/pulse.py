@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -25,34 +26,44 @@ class Living(Protocol):
 
 
 class Pulse:
+    """Has a thread of its own: a fleet that dials at once keeps the common one busy for long, and
+    nobody should count as silent for that."""
+
     def __init__(self) -> None:
         self._heard: dict[int, Living] = {}
         self._task: asyncio.Task[None] | None = None
-
-    def forget(self, node: int, agent: Living) -> None:
-        """Its connection is lost: no sign of life that is yet to be written may undo that."""
-        if self._heard.get(node) is agent:
-            del self._heard[node]
+        self._writing = asyncio.Lock()
 
     def note(self, node: int, agent: Living) -> None:
         self._heard[node] = agent
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._write())
 
+    async def forget(self, node: int, agent: Living) -> None:
+        """Its connection is lost, and no sign of life is written any more that would undo that."""
+        if self._heard.get(node) is agent:
+            del self._heard[node]
+        async with self._writing:
+            pass
+
     async def _write(self) -> None:
+        thread = ThreadPoolExecutor(1, thread_name_prefix="pulse")
         try:
             while self._heard:
                 await asyncio.sleep(GATHER_SECONDS)
-                heard, self._heard = self._heard, {}
-                await _write_down(heard)
+                async with self._writing:
+                    heard, self._heard = self._heard, {}
+                    await _write_down(heard, thread)
         finally:
             self._task = None
+            thread.shutdown(wait=False)
 
 
-async def _write_down(heard: dict[int, Living]) -> None:
+async def _write_down(heard: dict[int, Living], thread: ThreadPoolExecutor) -> None:
     signs = {node: agent.connection for node, agent in heard.items()}
+    beat = database_sync_to_async(lifecycle.beat, thread_sensitive=False, executor=thread)
     try:
-        generations = await database_sync_to_async(lifecycle.beat)(signs)
+        generations = await beat(signs)
     except Error as error:
         log.warning("Signs of life of %d nodes are not written down: %s", len(signs), error)
         return

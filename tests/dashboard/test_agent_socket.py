@@ -275,7 +275,4 @@ async def test_an_idle_nodes_report_is_taken_in_when_it_says_something_new(
         await agent.report()
         await agent.report()
         await agent.report(generation=agent.desired.generation + 1)
-        await agent.say(Heartbeat(99.0))
-        while (await hear(agent, Pong)).asked_at != 99.0:
-            pass
-        assert taken == 2
+    assert taken == 2, "the first, and the one that differs"
