@@ -5,6 +5,7 @@ answers the text "N/A", or a number with all bits set; neither is a value.
 """
 
 import importlib
+import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -29,9 +30,13 @@ from monitoring.probes.energy import Integrator, estimated_energy
 from monitoring.samples import Sample, gettext_noop, measured, unavailable
 
 MIB = 1 << 20
+REOPEN_SECONDS = 60.0
 ALL_BITS = {0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF}
 MOST_WATTS = 100_000.0
 """A limit above it is in microwatts: releases differ."""
+
+STUMBLES = (AttributeError, LookupError, TypeError, ValueError)
+"""What the library raises of its own where it and the driver are of different releases."""
 
 NO_LIBRARY = gettext_noop(
     "AMD's library amdsmi is not installed; it comes with ROCm and must be of the same release."
@@ -44,7 +49,8 @@ def load() -> ModuleType:
     """Raises Unreadable."""
     try:
         return importlib.import_module("amdsmi")
-    except (ImportError, OSError, AttributeError) as error:  # Its own library may be of another.
+    except (ImportError, OSError, AttributeError, KeyError) as error:
+        # Without ROCm's own library, or with one of another release, it stumbles while it loads.
         raise Unreadable(NO_LIBRARY) from error
 
 
@@ -53,6 +59,8 @@ class AmdReader:
         self._numbering = numbering
         self._load = load
         self._library: Any = None
+        self._failure: Unreadable | None = None
+        self._due = 0.0
         self._known: list[tuple[Device, object, Integrator]] = []
 
     def devices(self) -> list[Device]:
@@ -60,12 +68,23 @@ class AmdReader:
 
     def read(self) -> list[Sample]:
         if not self._known:
-            self._open()
+            self._try_to_open()
         return [
             sample
             for device, handle, integrator in self._known
             for sample in self._samples(device, handle, integrator)
         ]
+
+    def _try_to_open(self) -> None:
+        """Not every second: it prints what it misses."""
+        now = time.monotonic()
+        if self._failure is not None and now < self._due:
+            raise self._failure
+        try:
+            self._open()
+        except Unreadable as error:
+            self._failure, self._due = error, now + REOPEN_SECONDS
+            raise
 
     def _open(self) -> None:
         library = self._library = self._load()
@@ -82,38 +101,37 @@ class AmdReader:
         ]
 
     def _device(self, number: int, handle: object) -> Device:
-        library = self._library
-        uuid = self._ask(library.amdsmi_get_gpu_device_uuid, handle)
+        uuid = self._ask("amdsmi_get_gpu_device_uuid", handle)
         key = uuid if isinstance(uuid, str) and uuid != "N/A" else ""
-        total = self._part(library.amdsmi_get_gpu_vram_usage, ("vram_total",), handle)
+        total = self._part("amdsmi_get_gpu_vram_usage", ("vram_total",), handle)
         return Device(
             index=self._numbering.number("amd", key or str(number)),
             vendor="amd",
-            name=self._word(library.amdsmi_get_gpu_asic_info, "market_name", handle) or "AMD",
+            name=self._word("amdsmi_get_gpu_asic_info", "market_name", handle) or "AMD",
             uuid=key,
             memory_bytes=None if total is None else int(total) * MIB,
-            driver=self._word(library.amdsmi_get_gpu_driver_info, "driver_version", handle),
+            driver=self._word("amdsmi_get_gpu_driver_info", "driver_version", handle),
         )
 
     def _samples(self, device: Device, handle: object, integrator: Integrator) -> Iterator[Sample]:
         library = self._library
-        busy = self._part(library.amdsmi_get_gpu_activity, ("gfx_activity",), handle)
+        busy = self._part("amdsmi_get_gpu_activity", ("gfx_activity",), handle)
         yield _tell(device, GPU_UTILIZATION, busy, "amdsmi, share of time", scale=1e-2)
         yield from self._memory(device, handle)
         yield _tell(device, GPU_TEMPERATURE, self._temperature(handle))
         yield from self._power(device, handle, integrator)
         for label, kind in (("sm", "GFX"), ("memory", "MEM")):
             clock = getattr(library.AmdSmiClkType, kind)
-            hertz = self._part(library.amdsmi_get_clock_info, ("clk", "cur_clk"), handle, clock)
+            hertz = self._part("amdsmi_get_clock_info", ("clk", "cur_clk"), handle, clock)
             yield _tell(device, GPU_CLOCK, hertz, label=label, scale=1e6)
         yield from self._fan(device, handle)
         for label in ("corrected", "uncorrected"):
             name = label.replace("corrected", "correctable_count")
-            count = self._part(library.amdsmi_get_gpu_total_ecc_count, (name,), handle)
+            count = self._part("amdsmi_get_gpu_total_ecc_count", (name,), handle)
             yield _tell(device, GPU_ECC_ERRORS, count, label=label)
 
     def _memory(self, device: Device, handle: object) -> Iterator[Sample]:
-        call = self._library.amdsmi_get_gpu_vram_usage
+        call = "amdsmi_get_gpu_vram_usage"
         used = self._part(call, ("vram_used",), handle)
         total = self._part(call, ("vram_total",), handle)
         left = None if used is None or total is None else total - used
@@ -127,54 +145,53 @@ class AmdReader:
         for place in ("HOTSPOT", "EDGE"):
             sensor = getattr(library.AmdSmiTemperatureType, place)
             now = library.AmdSmiTemperatureMetric.CURRENT
-            value = _number(self._ask(library.amdsmi_get_temp_metric, handle, sensor, now))
+            value = _number(self._ask("amdsmi_get_temp_metric", handle, sensor, now))
             if value is not None:
                 return value
         return None
 
     def _power(self, device: Device, handle: object, integrator: Integrator) -> Iterator[Sample]:
-        library = self._library
         watts, source = None, "amdsmi"
         for name, meaning in (
             ("socket_power", "amdsmi, socket"),
             ("current_socket_power", "amdsmi, socket, instant"),
             ("average_socket_power", "amdsmi, socket, average"),
         ):
-            watts = self._part(library.amdsmi_get_power_info, (name,), handle)
-            if watts is not None:
+            watts = self._part("amdsmi_get_power_info", (name,), handle)
+            if watts:  # A device that answers draws something: 0 is how some releases say nothing.
                 source = meaning
                 break
-        power = _tell(device, POWER, watts, source)
+        power = _tell(device, POWER, watts or None, source)
         yield power
-        count = self._part(library.amdsmi_get_energy_count, ("energy_accumulator", "power"), handle)
-        unit = self._part(library.amdsmi_get_energy_count, ("counter_resolution",), handle)
+        count = self._part("amdsmi_get_energy_count", ("energy_accumulator", "power"), handle)
+        unit = self._part("amdsmi_get_energy_count", ("counter_resolution",), handle)
         if count is None or unit is None:
             yield estimated_energy(power, integrator, source="amdsmi, power over time")
         else:
             yield _tell(device, ENERGY, count * unit, "amdsmi, energy counter", scale=1e-6)
-        limit = self._part(library.amdsmi_get_power_cap_info, ("power_cap",), handle)
+        limit = self._part("amdsmi_get_power_cap_info", ("power_cap",), handle)
         scale = 1e-6 if limit is not None and limit > MOST_WATTS else 1.0
         yield _tell(device, GPU_POWER_LIMIT, limit, scale=scale)
 
     def _fan(self, device: Device, handle: object) -> Iterator[Sample]:
-        library = self._library
-        speed = _number(self._ask(library.amdsmi_get_gpu_fan_speed, handle, 0))
-        most = _number(self._ask(library.amdsmi_get_gpu_fan_speed_max, handle, 0))
+        speed = _number(self._ask("amdsmi_get_gpu_fan_speed", handle, 0))
+        most = _number(self._ask("amdsmi_get_gpu_fan_speed_max", handle, 0))
         yield _tell(device, GPU_FAN, speed / most if speed is not None and most else None)
-        rpm = _number(self._ask(library.amdsmi_get_gpu_fan_rpms, handle, 0))
+        rpm = _number(self._ask("amdsmi_get_gpu_fan_rpms", handle, 0))
         if rpm is not None:
             yield _tell(device, FAN_SPEED, rpm)
 
-    def _ask(self, call: Callable[..., object], *arguments: object) -> object:
-        """None for what cannot be told."""
+    def _ask(self, call: str, *arguments: object) -> object:
+        """None for what cannot be told, or what this release does not have."""
+        function = getattr(self._library, call, None)
+        if function is None:
+            return None
         try:
-            return call(*arguments)
-        except self._library.AmdSmiException:
+            return function(*arguments)
+        except (self._library.AmdSmiException, *STUMBLES):
             return None
 
-    def _part(
-        self, call: Callable[..., object], names: tuple[str, ...], *arguments: object
-    ) -> float | None:
+    def _part(self, call: str, names: tuple[str, ...], *arguments: object) -> float | None:
         """The first of these parts of an answer that is a number."""
         answer = self._ask(call, *arguments)
         if not isinstance(answer, dict):
@@ -182,7 +199,7 @@ class AmdReader:
         values = (_number(answer.get(name)) for name in names)
         return next((value for value in values if value is not None), None)
 
-    def _word(self, call: Callable[..., object], name: str, handle: object) -> str:
+    def _word(self, call: str, name: str, handle: object) -> str:
         answer = self._ask(call, handle)
         word = answer.get(name) if isinstance(answer, dict) else None
         return word if isinstance(word, str) and word != "N/A" else ""

@@ -1,5 +1,7 @@
 """AMD devices: numbers are readings, the text "N/A" and all bits set are none."""
 
+from pathlib import Path
+
 import pytest
 
 from monitoring.probes.amd import AmdReader
@@ -61,6 +63,35 @@ def test_what_a_device_is() -> None:
         "6.12.12",
     )
     assert (second.name, second.memory_bytes) == ("AMD", None)
+
+
+def test_a_call_that_this_release_does_not_have_costs_one_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(fake_amdsmi, "amdsmi_get_energy_count")
+    monkeypatch.setattr(fake_amdsmi, "amdsmi_get_gpu_activity", lambda handle: [][0])
+    samples = {s.metric: s for s in AmdReader(Numbering(), lambda: fake_amdsmi).read()[:14]}
+    assert samples["gpu_utilization_ratio"].reason == NOT_TOLD
+    assert samples["power_watts"].value == 412.0
+    energy = samples["energy_joules_total"]
+    assert (energy.kind, energy.source) == ("estimated", "amdsmi, power over time")
+
+
+def test_a_package_without_rocms_own_library_is_no_failure_of_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is when the package is installed and ROCm is not."""
+    loads = tmp_path / "loads"
+    (tmp_path / "amdsmi.py").write_text(
+        f"with open({str(loads)!r}, 'a') as file:\n    file.write('.')\n"
+        "raise KeyError('libamd_smi.so')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    reader = AmdReader(Numbering())
+    for _ in range(3):
+        with pytest.raises(Unreadable, match="amdsmi is not installed"):
+            reader.read()
+    assert loads.read_text() == ".", "not tried again every second"
 
 
 def test_without_the_library_or_the_driver_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def amdsmi_get_gpu_vram_usage(handle: str) -> dict[str, object]:
 
 def amdsmi_get_power_info(handle: str) -> dict[str, object]:
     power = 412 if handle == FULL else "N/A"
-    return {"current_socket_power": power, "average_socket_power": "N/A"}
+    return {"socket_power": 0, "current_socket_power": power, "average_socket_power": "N/A"}
 
 
 def amdsmi_get_power_cap_info(handle: str) -> dict[str, object]:
