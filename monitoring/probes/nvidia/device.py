@@ -88,10 +88,7 @@ class DeviceReader:
         return [
             *self._memory(handle),
             self._utilization(handle),
-            self._tell(
-                GPU_TEMPERATURE,
-                ask(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
-            ),
+            self._tell(GPU_TEMPERATURE, self._temperature(handle)),
             *self._power(handle),
             *self._clocks(handle),
             *self._throttling(handle),
@@ -165,6 +162,14 @@ class DeviceReader:
         if self._zero_since is None:
             self._zero_since = time.monotonic()
         return time.monotonic() - self._zero_since > ZERO_SECONDS
+
+    def _temperature(self, handle: object) -> int | Missing:
+        """By the call that drivers are about to lose, else by the one that takes its place."""
+        sensor = pynvml.NVML_TEMPERATURE_GPU
+        celsius = ask(pynvml.nvmlDeviceGetTemperature, handle, sensor)
+        if isinstance(celsius, Missing) and celsius.code == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+            return ask(pynvml.nvmlDeviceGetTemperatureV, handle, sensor)
+        return celsius
 
     def _power(self, handle: object) -> Iterator[Sample]:
         """The driver's average of a second, where it says which it gives; else what it calls the
