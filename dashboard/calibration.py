@@ -11,7 +11,7 @@ from dashboard.models import Node
 from dashboard.sentences import Sentence
 from dashboard.source_state import Read, newest
 from monitoring.metrics import FAN_SPEED, MICROPHONE_LEVEL
-from monitoring.noise import effective_rpm
+from monitoring.noise import effective_rpm, without_background
 from monitoring.sources import FanLawSource, MicrophoneSource
 
 CALIBRATED = ("microphone", "fan-law")
@@ -19,6 +19,10 @@ CALIBRATED = ("microphone", "fan-law")
 NOTHING = _("%(node)s has told nothing for some seconds; calibrate while its agent is connected.")
 NO_LEVEL = _("The microphone gives no level now: %(reason)s")
 NO_SPEED = _("No fan of %(node)s tells its speed now, and the estimate needs it.")
+BACKGROUND = _(
+    "With the box off it is less than 3 dB quieter: what is heard there is the room. "
+    "Measure nearer."
+)
 STILL = _("The fans of %(node)s stand still; calibrate while they turn.")
 
 
@@ -27,9 +31,16 @@ class CalibrationError(TandemError):
 
 
 def calibrated(
-    source: MicrophoneSource | FanLawSource, node: Node, level: float
+    source: MicrophoneSource | FanLawSource,
+    node: Node,
+    level: float,
+    background: float | None = None,
 ) -> MicrophoneSource | FanLawSource:
-    """The source as it is from now on. Raises CalibrationError."""
+    """The source as it is from now on. Raises CalibrationError.
+
+    `background` is what the meter shows with the box off; a microphone hears it too, so that it
+    matters for fans alone.
+    """
     read = newest(node)
     if not read:
         raise CalibrationError(Sentence(NOTHING, node=node.name))
@@ -37,8 +48,13 @@ def calibrated(
     if isinstance(source, MicrophoneSource):
         offset = level - _full_scale(source, read)
         return msgspec.structs.replace(source, offset_db=round(offset, 2), calibrated=today)
+    alone = level if background is None else without_background(level, background)
+    if alone is None:
+        raise CalibrationError(Sentence(BACKGROUND))
     rpm = _rpm(source, node, read)
-    return msgspec.structs.replace(source, level_dba=level, rpm=round(rpm, 1), calibrated=today)
+    return msgspec.structs.replace(
+        source, level_dba=round(alone, 1), rpm=round(rpm, 1), calibrated=today
+    )
 
 
 def _full_scale(source: MicrophoneSource, read: Sequence[Read]) -> float:

@@ -36,7 +36,13 @@ DESCRIPTIONS = {
 class CalibrationForm(forms.Form):
     level = level_field(
         gettext_lazy("The meter shows now, dB(A)"),
-        help_text=gettext_lazy("Let it listen beside the microphone, or at the position named."),
+        widget=forms.NumberInput(attrs={"step": "0.1", "inputmode": "decimal"}),
+    )
+    background = level_field(
+        gettext_lazy("With the box off, dB(A)"),
+        required=False,
+        widget=forms.NumberInput(attrs={"step": "0.1", "inputmode": "decimal"}),
+        help_text=gettext_lazy("What the room alone makes is taken away; empty if it is quiet."),
     )
 
 
@@ -82,10 +88,11 @@ def source_calibrate(request: HttpRequest, name: str, pk: int) -> HttpResponse:
         raise Http404(row.kind)
     form = CalibrationForm(request.POST)
     if not form.is_valid():
-        messages.error(request, " ".join(str(error) for error in form.errors["level"]))
+        told = [str(error) for errors in form.errors.values() for error in errors]
+        messages.error(request, " ".join(told))
         return redirect("node-sources", name)
     try:
-        changed = calibrated(source, row.node, form.cleaned_data["level"])
+        changed = calibrated(source, row.node, **form.cleaned_data)
     except CalibrationError as error:
         messages.error(request, str(error))
         return redirect("node-sources", name)
@@ -121,15 +128,17 @@ def _edit(request: HttpRequest, row: NodeSource, form: SourceForm) -> HttpRespon
 
 
 def _page(request: HttpRequest, node: Node) -> HttpResponse:
+    shown = states(node)
+    dialogs = [(state, CalibrationForm(auto_id=f"{state.row.pk}-%s")) for state in shown]
     return render(
         request,
         "nodes/sources.html",
         {
             "node": node,
-            "states": states(node),
+            "states": shown,
+            "dialogs": dialogs,
             "kinds": [(kind, kind.label, text) for kind, text in DESCRIPTIONS.items()],
             "calibrated_kinds": CALIBRATED,
-            "calibration": CalibrationForm(auto_id="calibrate-%s"),
             "may_operate": may_operate(request),
         },
     )

@@ -216,6 +216,19 @@ def test_the_fan_law_is_tied_to_the_fans_speed_now(operator: Client, node: Node)
     assert 4190 < row.settings["rpm"] < 4230
 
 
+@pytest.mark.parametrize(("background", "stored"), [("40", 43.3), ("44", None)])
+def test_the_rooms_own_sound_is_taken_away(
+    operator: Client, node: Node, background: str, stored: float | None
+) -> None:
+    (row,) = add(node, FanLawSource(name="fans"))
+    tell(node, [measured(FAN_SPEED, 4000.0, source="host: hwmon", scope="host", label="fan1")])
+    path = f"/nodes/box-1/sources/{row.pk}/calibrate/"
+    answer = operator.post(path, {"level": "45", "background": background}, follow=True)
+    row.refresh_from_db()
+    assert row.settings["level_dba"] == stored
+    assert ("Measure nearer" in answer.content.decode()) == (stored is None)
+
+
 @pytest.mark.parametrize(
     ("source", "level", "said"),
     [
