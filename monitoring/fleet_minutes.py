@@ -38,9 +38,9 @@ WITH member AS (
         sum(gain) AS gain
     FROM subject GROUP BY series, at
 ), moment AS (
-    SELECT at, max(covered) AS covered FROM summed GROUP BY at
+    SELECT at, max(n) AS rows, max(covered) AS covered FROM summed GROUP BY at
 ), told AS (
-    SELECT t.at, t.covered, f.field, f.label, f.grows, s.*
+    SELECT t.at, t.rows, t.covered, f.field, f.label, f.grows, s.*
     FROM moment t
     CROSS JOIN unnest(%(field_series)s::int[], %(field_labels)s::text[], %(field_grows)s::bool[])
         WITH ORDINALITY AS f (series, label, grows, field)
@@ -53,7 +53,7 @@ WITH member AS (
         WHEN 'high' THEN high WHEN 'count' THEN coalesce(count, 0) END AS value
     FROM told
 )
-SELECT %(layout)s::bigint, at, covered,
+SELECT %(layout)s::bigint, at, rows, covered,
     array_agg(coalesce(n, CASE label WHEN 'count' THEN 1 ELSE 0 END) ORDER BY field),
     array_agg(CASE label WHEN 'mean' THEN low WHEN 'low' THEN low WHEN 'high' THEN high
         WHEN 'count' THEN value END ORDER BY field),
@@ -62,7 +62,7 @@ SELECT %(layout)s::bigint, at, covered,
         WHEN 'count' THEN value END ORDER BY field),
     array_agg(CASE WHEN grows THEN last ELSE value END ORDER BY field),
     array_agg(CASE WHEN grows THEN gain END ORDER BY field)
-FROM valued GROUP BY at, covered
+FROM valued GROUP BY at, rows, covered
 """
 """The extremes of a sum within a minute are not known from the members' extremes: they are null."""
 

@@ -8,7 +8,7 @@ from django.db import connection
 from monitoring.binned import Stretch
 from monitoring.levels import SECOND
 from monitoring.planning import steady_plans
-from monitoring.summing import MINUTES
+from monitoring.summing import COLUMNS, MINUTES
 from monitoring.tracks import Place, SeriesId, Track, alike
 
 SECONDS = 60
@@ -72,7 +72,7 @@ def _sql(part: Stretch) -> str:
         SELECT r.layout_id, p.o, sum(r.covered) AS covered, sum(r.n[p.i]) AS n,
             sum(r.gain[p.i]) AS gain, extract(epoch FROM
             date_bin(make_interval(secs => %(step)s), r.at, 'epoch'))::float8 AS bin
-        FROM ({source}) AS r ({", ".join(_COLUMNS)})
+        FROM ({source}) AS r ({COLUMNS})
         CROSS JOIN unnest(%(places)s::int[]) WITH ORDINALITY AS p (i, o)
         GROUP BY r.layout_id, bin, p.o
     ) AS grown
@@ -80,11 +80,8 @@ def _sql(part: Stretch) -> str:
     """
 
 
-_COLUMNS = ("layout_id", "at", "covered", "n", "low", "mean", "high", "last", "gain")
-
-
 def _rolled_up(table: str) -> str:
     return (
-        f"SELECT {', '.join(_COLUMNS)} FROM {table} "
+        f"SELECT {COLUMNS} FROM {table} "
         "WHERE layout_id = ANY(%(layouts)s) AND at >= %(since)s AND at < %(until)s"
     )

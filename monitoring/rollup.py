@@ -22,7 +22,7 @@ from monitoring.summing import HOURS, MINUTES, upsert
 log = logging.getLogger(__name__)
 
 AGAIN = 3
-"""Buckets before the last one that are always done again: a reading may be a little late."""
+"""Minutes before the last one that are always looked at again: a reading may be a little late."""
 RUN_SECONDS = 40.0
 """After this a run ends, whatever is left; the next one goes on."""
 BITE_SECONDS = 120
@@ -37,6 +37,27 @@ FROM (
     WHERE at >= %s AND at < %s GROUP BY layout_id
 ) AS m
 WHERE l.id = m.layout_id AND (l.seen IS NULL OR l.seen < m.at - %s)
+"""
+
+
+OTHER_ROWS = """
+SELECT r.bucket
+FROM (
+    SELECT bucket, sum(rows) AS rows
+    FROM (
+        SELECT layout_id, date_bin('1 minute', at, 'epoch') AS bucket, count(*) AS rows
+        FROM monitoring_reading WHERE at >= %(since)s AND at < %(until)s
+        GROUP BY layout_id, bucket
+    ) AS counted JOIN monitoring_layout ON id = layout_id
+    GROUP BY bucket
+) AS r
+LEFT JOIN (
+    SELECT at, sum(rows) AS rows
+    FROM monitoring_minute JOIN monitoring_layout ON id = layout_id AND node_id IS NOT NULL
+    WHERE at >= %(since)s AND at < %(until)s
+    GROUP BY at
+) AS m ON m.at = r.bucket
+WHERE r.rows IS DISTINCT FROM m.rows
 """
 
 
@@ -62,6 +83,7 @@ def roll_up(now: datetime | None = None, seconds: float = RUN_SECONDS) -> int:
     moment = now or timezone.now()
     deadline = time.monotonic() + seconds
     bites = 0
+    _look_again()
     for roll in ROLLS:
         for since, until in _missing(roll, moment):
             if time.monotonic() > deadline or not _bite(roll, since, until, forward=True):
@@ -74,8 +96,19 @@ def roll_up(now: datetime | None = None, seconds: float = RUN_SECONDS) -> int:
     return bites
 
 
+def _look_again() -> None:
+    """Note the last minutes as due that have other readings now than when they were done."""
+    done = Progress.objects.filter(level=MINUTE.name).values_list("until", flat=True).first()
+    if done is None:
+        return
+    with steady_plans(BITE_SECONDS), connection.cursor() as cursor:
+        cursor.execute(OTHER_ROWS, {"since": done - AGAIN * MINUTE.step, "until": done})
+        minutes = [minute for (minute,) in cursor.fetchall()]
+    Due.objects.bulk_create(Due(level=MINUTE.name, at=minute) for minute in minutes)
+
+
 def _missing(roll: Roll, now: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """From the last buckets done to the one that is not over yet, in order."""
+    """From the last bucket done to the one that is not over yet, in order."""
     done = Progress.objects.filter(level=roll.level.name).values_list("until", flat=True).first()
     end = roll.level.floor(now)
     if done is None:
@@ -83,7 +116,7 @@ def _missing(roll: Roll, now: datetime) -> Iterator[tuple[datetime, datetime]]:
     if done is None:
         return
     oldest = roll.level.floor(now - roll.source.keep) + roll.level.step
-    start = max(oldest, min(done, end) - AGAIN * roll.level.step)
+    start = max(oldest, done)
     while start < end:
         stop = min(end, start + roll.bite * roll.level.step)
         yield start, stop

@@ -27,6 +27,7 @@ FROM_INBOX = (
     f"INSERT INTO monitoring_reading SELECT layout_id, at, numbers FROM {INBOX} "
     "ON CONFLICT DO NOTHING RETURNING layout_id, at"
 )
+STILL_THERE = "SELECT id FROM monitoring_layout WHERE id = ANY(%s)"
 LATE = timedelta(seconds=60)
 """An older reading's minute may have been rolled up: it is noted as due, and the reading may have
 come before."""
@@ -143,8 +144,11 @@ def _know(frames: Sequence[Frame]) -> None:
 
 
 def _forget_removed(known: list[int]) -> None:
-    there = set(Layout.objects.filter(pk__in=known).values_list("pk", flat=True))
-    removed = set(known) - there
+    if not known:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(STILL_THERE, [known])
+        removed = set(known) - {pk for (pk,) in cursor.fetchall()}
     if removed:
         for key in [key for key, (pk, _packer) in _packers.items() if pk in removed]:
             del _packers[key]

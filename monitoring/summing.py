@@ -15,7 +15,7 @@ MOST_INTERVALS = 3
 SMALLEST = "1e-100"
 """A mean nearer to nothing is nothing: its parts could not be told from it."""
 
-COLUMNS = "layout_id, at, covered, n, low, mean, high, last, gain"
+COLUMNS = "layout_id, at, rows, covered, n, low, mean, high, last, gain"
 
 MINUTES = f"""
 WITH taken AS MATERIALIZED (
@@ -45,7 +45,11 @@ WITH taken AS MATERIALIZED (
 ), element AS MATERIALIZED (
     SELECT layout_id, bucket, i, count(v)::int AS n, min(v) AS low, avg(v) AS mean,
         max(v) AS high, sum(CASE WHEN v >= old THEN v - old WHEN old IS NOT NULL THEN v END) AS gain
-    FROM reading r CROSS JOIN LATERAL unnest(r.numbers, r.before) WITH ORDINALITY AS u (v, old, i)
+    FROM (
+        SELECT layout_id, bucket, generate_subscripts(numbers, 1) AS i, unnest(numbers) AS v,
+            unnest(before) AS old
+        FROM reading
+    ) AS number
     GROUP BY layout_id, bucket, i
 ), loud AS (
     SELECT r.layout_id, r.bucket, u.i, 10 * log(sum({energy("u.v")}) / count(u.v)) AS mean
@@ -74,10 +78,11 @@ WITH taken AS MATERIALIZED (
     SELECT layout_id, bucket, i, sum(CASE WHEN v >= old THEN v - old ELSE v END) AS gain
     FROM crossing GROUP BY layout_id, bucket, i
 ), whole AS (
-    SELECT layout_id, bucket, coalesce(sum(passed), 0) AS covered, max(at) AS ended
+    SELECT layout_id, bucket, count(*)::int AS rows, coalesce(sum(passed), 0) AS covered,
+        max(at) AS ended
     FROM reading GROUP BY layout_id, bucket
 )
-SELECT e.layout_id, e.bucket, w.covered, array_agg(e.n ORDER BY e.i),
+SELECT e.layout_id, e.bucket, w.rows, w.covered, array_agg(e.n ORDER BY e.i),
     array_agg(CASE WHEN s.shape <> 'b' THEN e.low END ORDER BY e.i),
     array_agg(CASE WHEN s.shape = 'b' THEN NULL WHEN s.shape = 'l' THEN o.mean
         WHEN abs(e.mean) < {SMALLEST} THEN 0 ELSE e.mean END ORDER BY e.i),
@@ -92,39 +97,47 @@ JOIN whole w ON w.layout_id = e.layout_id AND w.bucket = e.bucket
 JOIN reading r ON r.layout_id = w.layout_id AND r.at = w.ended
 LEFT JOIN loud o ON o.layout_id = e.layout_id AND o.bucket = e.bucket AND o.i = e.i
 LEFT JOIN crossed c ON c.layout_id = e.layout_id AND c.bucket = e.bucket AND c.i = e.i
-GROUP BY e.layout_id, e.bucket, w.covered
+GROUP BY e.layout_id, e.bucket, w.rows, w.covered
 """
 """From readings; `since` is the beginning of a minute. `layouts` may be null: all."""
 
 HOURS = f"""
 WITH taken AS MATERIALIZED (
-    SELECT m.*, date_bin('1 hour', m.at, 'epoch') AS bucket, l.shapes
+    SELECT m.*, date_bin('1 hour', m.at, 'epoch') AS bucket
     FROM monitoring_minute m JOIN monitoring_layout l ON l.id = m.layout_id
     WHERE m.at >= %(since)s AND m.at < %(until)s
+), special AS (
+    SELECT id AS layout_id, i, substr(shapes, i, 1) AS shape
+    FROM monitoring_layout CROSS JOIN LATERAL generate_series(1, length(shapes)) AS i
+    WHERE shapes ~ '[lnx]' AND substr(shapes, i, 1) IN ('l', 'n', 'x')
 ), element AS (
-    SELECT t.layout_id, t.bucket, u.i, s.shape, sum(u.n)::int AS n, min(u.low) AS low,
-        CASE s.shape WHEN 'n' THEN min(u.low) WHEN 'x' THEN max(u.high)
-            WHEN 'l' THEN 10 * log(sum(u.n * {energy("u.mean")}) / nullif(sum(u.n), 0))
-            ELSE sum(u.n * u.mean) / nullif(sum(u.n), 0) END AS mean,
-        max(u.high) AS high, sum(u.gain) AS gain
-    FROM taken t
-    CROSS JOIN LATERAL unnest(t.n, t.low, t.mean, t.high, t.gain) WITH ORDINALITY
-        AS u (n, low, mean, high, gain, i)
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN t.shapes ~ '[lnx]' THEN substr(t.shapes, u.i::int, 1) END AS shape
-    ) s
-    GROUP BY t.layout_id, t.bucket, u.i, s.shape
+    SELECT layout_id, bucket, i, sum(n)::int AS n, min(low) AS low,
+        CASE shape WHEN 'n' THEN min(low) WHEN 'x' THEN max(high)
+            WHEN 'l' THEN 10 * log(sum(n * loudness) / nullif(sum(n), 0))
+            ELSE sum(n * mean) / nullif(sum(n), 0) END AS mean,
+        max(high) AS high, sum(gain) AS gain
+    FROM (
+        SELECT number.*, special.shape,
+            CASE WHEN special.shape = 'l' THEN {energy("mean")} END AS loudness
+        FROM (
+            SELECT layout_id, bucket, generate_subscripts(n, 1) AS i, unnest(n) AS n,
+                unnest(low) AS low, unnest(mean) AS mean, unnest(high) AS high,
+                unnest(gain) AS gain
+            FROM taken
+        ) AS number LEFT JOIN special USING (layout_id, i)
+    ) AS shaped
+    GROUP BY layout_id, bucket, i, shape
 ), whole AS (
-    SELECT layout_id, bucket, sum(covered) AS covered, max(at) AS ended
+    SELECT layout_id, bucket, sum(rows)::int AS rows, sum(covered) AS covered, max(at) AS ended
     FROM taken GROUP BY layout_id, bucket
 )
-SELECT e.layout_id, e.bucket, w.covered, array_agg(e.n ORDER BY e.i),
+SELECT e.layout_id, e.bucket, w.rows, w.covered, array_agg(e.n ORDER BY e.i),
     array_agg(e.low ORDER BY e.i), array_agg(e.mean ORDER BY e.i), array_agg(e.high ORDER BY e.i),
     min(t.last), array_agg(e.gain ORDER BY e.i)
 FROM element e
 JOIN whole w ON w.layout_id = e.layout_id AND w.bucket = e.bucket
 JOIN taken t ON t.layout_id = w.layout_id AND t.at = w.ended
-GROUP BY e.layout_id, e.bucket, w.covered
+GROUP BY e.layout_id, e.bucket, w.rows, w.covered
 """
 
 

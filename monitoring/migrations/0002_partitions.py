@@ -62,6 +62,7 @@ ROLLED_UP = """
 CREATE TABLE monitoring_{level} (
     layout_id bigint NOT NULL,
     at timestamptz NOT NULL,
+    rows integer NOT NULL,
     covered double precision NOT NULL,
     n integer[] NOT NULL,
     low double precision[] NOT NULL,
@@ -104,6 +105,7 @@ def rolled_up(name):
                 ),
             ),
             ("at", models.DateTimeField()),
+            ("rows", models.IntegerField()),
             ("covered", models.FloatField()),
             ("n", counts),
             *((column, floats.clone()) for column in ("low", "mean", "high", "last", "gain")),

@@ -78,6 +78,8 @@ class RolledUp(models.Model):
     )
     at = models.DateTimeField()
     """The beginning of the bucket."""
+    rows = models.IntegerField()
+    """How many readings of this layout there were, with a value or without."""
     covered = models.FloatField()
     """Seconds of the bucket for which there are readings."""
     n = ArrayField(models.IntegerField())

@@ -114,7 +114,7 @@ def test_a_roll_up_is_what_plain_arithmetic_says(node: Node, rows: list[Row]) ->
 
 
 def rows_of(model: type[RolledUp]) -> list[dict[str, Any]]:
-    columns = ("layout_id", "at", "covered", "n", "low", "mean", "high", "last", "gain")
+    columns = ("layout_id", "at", "rows", "covered", "n", "low", "mean", "high", "last", "gain")
     return list(model.objects.order_by("layout_id", "at").values(*columns))  # type: ignore[attr-defined]
 
 
