@@ -88,9 +88,15 @@ class LimitKeeper:
                 elif time.monotonic() > grace:
                     await self._set_devices(Limits())
                 self._report()
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
-                self._wake.clear()
+                await self._nap()
+
+    async def _nap(self) -> None:
+        """Until something is wanted, or it is time to look. A timeout loses no cancellation, as
+        `wait_for` may in Python 3.11."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._wake.wait()
+        self._wake.clear()
 
     async def release(self) -> None:
         """The agent ends: accelerators are set back, once `run` has ended. Heads end with it."""
