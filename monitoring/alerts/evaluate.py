@@ -13,9 +13,11 @@ from monitoring import phases
 from monitoring.alerts import bundles, incidents, telling
 from monitoring.alerts.fleet import fleet
 from monitoring.alerts.grouping import Cover, Place, covered
-from monitoring.alerts.kinds import KINDS
+from monitoring.alerts.kinds import GROWTH, KINDS
 from monitoring.alerts.rules import QUIET, judge
 from monitoring.alerts.world import Sighting, World
+from monitoring.alerts.writing import write
+from monitoring.metrics import METRICS
 from monitoring.models import Alert, AlertStatus, Maintenance, Rule, Silence
 
 log = logging.getLogger(__name__)
@@ -45,7 +47,7 @@ def evaluate(now: datetime | None = None) -> bool:
     with transaction.atomic():
         if not _alone():
             return False
-        world = World(moment)
+        world = World(moment, _growing())
         outcome = _judge_all(world)
         _write(outcome)
         outcome.moved |= _hush(world)
@@ -57,6 +59,15 @@ def evaluate(now: datetime | None = None) -> bool:
     phases.forget(moment)
     bundles.complete(moment)
     return True
+
+
+def _growing() -> frozenset[str]:
+    """Counters and histograms that some rule looks at: their growth is asked for at once."""
+    rules = Rule.objects.filter(enabled=True)
+    asked = set(rules.filter(kind="metric").values_list("metric", flat=True))
+    counters = {name for name in asked if name in METRICS and METRICS[name].shape != "gauge"}
+    kinds = set(rules.values_list("kind", flat=True))
+    return frozenset(counters | {GROWTH[kind] for kind in kinds if kind in GROWTH})
 
 
 def _alone() -> bool:
@@ -158,16 +169,9 @@ def _end(alert: Alert, why: str, now: datetime, outcome: Outcome) -> None:
     _settle(alert, alert.status == AlertStatus.FIRING, now, outcome)
 
 
-CHANGES = [
-    *("rule_name", "severity", "above", "threshold", "unit"),
-    *("value", "worst", "reason", "status", "fired", "resolved", "ended_by"),
-    *("held", "calm", "unseen", "seen"),
-]
-
-
 def _write(outcome: Outcome) -> None:
     Alert.objects.bulk_create(outcome.new)
-    Alert.objects.bulk_update(outcome.changed, CHANGES, batch_size=500)
+    write(outcome.changed)
     Alert.objects.filter(pk__in=outcome.dropped).delete()
 
 
@@ -179,11 +183,12 @@ def _hush(world: World) -> bool:
         *(Cover(None, m.node_id, m.deployment_id) for m in Maintenance.objects.filter(**now)),
     ]
     runs_on = {facts.pk: facts.nodes for facts in world.deployments.values()}
-    turned = []
+    turned: dict[bool, list[int]] = {True: [], False: []}
     for alert in Alert.objects.filter(status__in=[AlertStatus.PENDING, AlertStatus.FIRING]):
         place = Place(alert.node_id, alert.deployment_id)
         if alert.hushed != (hushed := covered(alert.rule_id, place, covers, runs_on)):
-            alert.hushed = hushed
-            turned.append(alert)
-    Alert.objects.bulk_update(turned, ["hushed"], batch_size=500)
-    return bool(turned)
+            turned[hushed].append(alert.pk)
+    for hushed, keys in turned.items():
+        if keys:
+            Alert.objects.filter(pk__in=keys).update(hushed=hushed)
+    return any(turned.values())

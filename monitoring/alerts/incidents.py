@@ -1,5 +1,6 @@
 """Incidents follow their alerts: opened by the first, ended with the last."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -32,15 +33,18 @@ def _take_in(world: World) -> bool:
         return _regrade(world)
     runs_on = {facts.pk: facts.nodes for facts in world.deployments.values()}
     recent = {incident.pk: incident for incident in _recent(world.now)}
+    joined: dict[int, list[int]] = defaultdict(list)
     for alert in waiting:
-        places = [_as_open(incident) for incident in recent.values()]
+        places = (_as_open(incident) for incident in recent.values())
         place = Place(alert.node_id, alert.deployment_id)
         found = home(place, places, runs_on, world.now)
         incident = recent[found] if found else _open(alert, world)
         recent[incident.pk] = incident
         if incident.closed:
             _reopen(incident)
-        Alert.objects.filter(pk=alert.pk).update(incident=incident)
+        joined[incident.pk].append(alert.pk)
+    for pk, keys in joined.items():
+        Alert.objects.filter(pk__in=keys).update(incident=pk)
     _regrade(world)
     return True
 

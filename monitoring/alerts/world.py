@@ -20,6 +20,9 @@ from monitoring.series import Gain, Latest, gains, latest
 
 FRESH = timedelta(seconds=12)
 """A reading older than that says nothing of now."""
+MINUTE = timedelta(minutes=1)
+WINDOW = timedelta(minutes=5)
+"""Over which growth and percentiles are taken."""
 REMEMBERED = timedelta(minutes=10)
 """How far back a subject's newest reading is looked for."""
 
@@ -60,10 +63,12 @@ class Sighting:
 
 
 class World:
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, growing: frozenset[str] = frozenset()) -> None:
+        """`growing`: metrics whose growth will be asked for."""
         self.now = now
+        self._growing = growing
         self._seen: dict[str, list[Seen]] = {}
-        self._gains: dict[tuple[str, float], dict[str, list[Gain]]] = {}
+        self._gains: dict[str, dict[str, list[Gain]]] = {}
 
     @cached_property
     def subjects(self) -> list[Subject]:
@@ -173,18 +178,20 @@ class World:
         seen = self.find(topic, metric, scope, label)
         return seen.observation if seen else Observation(None, reason=NOT_READ)
 
-    def grown(self, metric: str, window: timedelta) -> dict[str, list[Gain]]:
-        """Topic -> what its series of the metric grew by in the last whole minutes."""
-        asked = (metric, window.total_seconds())
-        if asked not in self._gains:
-            found: dict[str, list[Gain]] = defaultdict(list)
+    def grown(self, metric: str) -> dict[str, list[Gain]]:
+        """Topic -> what its series of the metric grew by in the last five whole minutes."""
+        if metric not in self._gains:
+            wanted = self._growing | {metric}
+            self._gains |= {name: defaultdict(list) for name in wanted}
             until = self.now.replace(second=0, microsecond=0)
-            for gain in gains(self.subjects, {metric}, until - window, until, _MINUTE):
-                found[gain.topic].append(gain)
-            self._gains[asked] = dict(found)
-        return self._gains[asked]
+            telling = [one for one in self.subjects if self._tells(one.topic, wanted)]
+            for gain in gains(telling, wanted, until - WINDOW, until, MINUTE) if telling else ():
+                self._gains[gain.metric][gain.topic].append(gain)
+        return self._gains[metric]
 
+    def _tells(self, topic: str, metrics: frozenset[str]) -> bool:
+        reading = self.latest.get(topic)
+        return reading is not None and any(field[0] in metrics for field in reading.fields)
 
-_MINUTE = timedelta(minutes=1)
 
 Watch = Callable[[Rule, World], Iterator[Sighting]]

@@ -57,7 +57,10 @@ def one(kind: str, *told: tuple[Node, Sequence[Sample]], **values: Any) -> Obser
 
 
 def gains(monkeypatch: pytest.MonkeyPatch, metric: Metric, by_label: dict[str, float]) -> None:
-    """Counters that grew within the last minutes."""
+    """Counters that grew within the last minutes, and are told."""
+    for node in Node.objects.all():
+        told = [engine(metric, 1.0, label=label) for label in by_label] or [engine(metric, 1.0)]
+        tell(node, timezone.now(), told)
     found = [
         Gain(LAUNCH, metric.name, "engine", label, "measured", 0.0, amount, 60.0)
         for label, amount in by_label.items()

@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from monitoring.alerts.kinds import boxes, engines, fleet, readings
 from monitoring.alerts.world import Watch
+from monitoring.metrics import FIRST_TOKEN_BUCKET, INTER_TOKEN_BUCKET, REQUESTS_FINISHED
 
 About = Literal["node", "deployment", "both", "fleet"]
 
@@ -168,3 +169,10 @@ _ALL = (
 )
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}
+
+GROWTH: dict[str, str] = {
+    "first_token": FIRST_TOKEN_BUCKET.name,
+    "token_target": INTER_TOKEN_BUCKET.name,
+    "errors": REQUESTS_FINISHED.name,
+}
+"""The counter whose growth a kind of rule looks at."""

@@ -1,7 +1,6 @@
 """Rules about engines, their ranks and what people experience."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from django.utils.translation import gettext_noop as _
 
@@ -14,7 +13,6 @@ from monitoring.metrics import Metric
 from monitoring.models import Rule
 from monitoring.scopes import Subject
 
-WINDOW = timedelta(minutes=5)
 SHARE = 0.95
 LEAST_REQUESTS = 5
 
@@ -72,7 +70,7 @@ def token_target(rule: Rule, world: World) -> Iterator[Sighting]:
 
 
 def errors(rule: Rule, world: World) -> Iterator[Sighting]:
-    grown = world.grown(m.REQUESTS_FINISHED.name, WINDOW)
+    grown = world.grown(m.REQUESTS_FINISHED.name)
     for subject in world.of_role(rule, "engine"):
         gains = grown.get(subject.topic, [])
         total = sum(gain.amount for gain in gains)
@@ -87,7 +85,7 @@ def errors(rule: Rule, world: World) -> Iterator[Sighting]:
 def _percentile(world: World, subject: Subject, metric: Metric) -> Observation:
     """Nobody who asked is nobody who waited: without requests the rule has nothing to say."""
     bars: dict[float, float] = {}
-    for gain in world.grown(metric.name, WINDOW).get(subject.topic, []):
+    for gain in world.grown(metric.name).get(subject.topic, []):
         upper = bound(gain.label)
         if upper is not None:
             bars[upper] = bars.get(upper, 0.0) + gain.amount

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 
 from django.utils.translation import gettext_noop as _
 
@@ -13,7 +12,6 @@ from monitoring.models import Rule
 from monitoring.samples import series_key
 from monitoring.scopes import Subject
 
-WINDOW = timedelta(minutes=5)
 NOT_GROWN = _("It was not read in the last 5 minutes.")
 NO_USUAL = _("There is too little data to tell what is usual.")
 EVERYTHING = ("node", "gpu", "engine", "rank")
@@ -77,7 +75,7 @@ def _fits(rule: Rule, scope: str, label: str) -> bool:
 
 
 def _growth(rule: Rule, world: World) -> Iterator[Sighting]:
-    grown = world.grown(rule.metric, WINDOW)
+    grown = world.grown(rule.metric)
     for subject, seen in matching(rule, world):
         amounts = [
             gain.amount
