@@ -78,20 +78,26 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         self._reported: tuple[float, Observed] | None = None
         self.closed_because = Sentence(_("its connection was closed."))
         self._heard = time.monotonic()
-        self._taking = self._working = self._closed = False
+        self._working, self._closed = True, False
         self._written = 0.0
         self._untaken: Observed | None = None
+        self.desk: asyncio.Queue[tuple[FromAgent, float] | None] = asyncio.Queue(MOST_WAITING)
         await self.accept()
+        self.work = asyncio.create_task(self._work())
+        self.work.add_done_callback(self._work_ended)
+
+    async def _admitted(self) -> bool:
         try:
             self.node = await database_sync_to_async(lifecycle.node_with_token)(self._token())
         except DatabaseError:
             await self._put_off()
-            return
+            return False
         if self.node is None:
             log.warning("An agent came with an unknown token.")
             await self._refuse("This node's token is not known here.", WRONG_TOKEN)
-            return
+            return False
         self.watch = asyncio.create_task(self._watch())
+        return True
 
     def _token(self) -> str:
         header = dict(self.scope["headers"]).get(b"authorization", b"").decode("latin-1")
@@ -99,6 +105,10 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         return token.strip() if kind.lower() == "bearer" else ""
 
     async def disconnect(self, code: int) -> None:
+        self._closed = True
+        if not self.work.done():
+            await self.desk.put(None)
+            await asyncio.wait({self.work})
         if self.node is None:
             return
         await pulse().forget(self.node.pk, self)
@@ -107,9 +117,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
             await self.watch
         if self.joined:
             self.answers.cancel()
-            if not self.work.done():
-                await self.desk.put(None)
-            await asyncio.wait({self.answers, self.work})
+            await asyncio.wait({self.answers})
             await self.channel_layer.group_discard(node_group(self.node.pk), self.channel_name)
             # This server going away says nothing of the node: its agent dials again, or is missed.
             if code != SERVICE_RESTART:
@@ -127,25 +135,20 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
     async def receive(
         self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any
     ) -> None:
-        if self.node is None:
-            return
         heard = time.time()
+        self._heard = time.monotonic()
+        if self._closed:
+            return
         try:
             message = decode_from_agent(bytes_data or b"")
         except msgspec.MsgspecError as error:
             log.warning("Node %s sent something unreadable: %s", self.node, error)
             await self._refuse(f"The message cannot be read: {error}.", UNREADABLE)
             return
-        self._taking = True
-        try:
-            if isinstance(message, AgentHello):
-                await self._hello(message)
-            elif not self.joined:
-                await self._refuse("The first message must be a hello.", UNREADABLE)
-            else:
-                await self._take(message, heard)
-        finally:
-            self._taking, self._heard = False, time.monotonic()
+        if self.joined and isinstance(message, Heartbeat | Telemetry):
+            await self._take(message, heard)
+        else:
+            await self.desk.put((message, heard))
 
     async def _hello(self, message: AgentHello) -> None:
         assert self.node is not None
@@ -167,41 +170,52 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         self.joined = True
         self.intake = Intake(self.node.pk)
         self.answers = asyncio.create_task(self._answer())
-        self.desk: asyncio.Queue[Observed | LogLines | None] = asyncio.Queue(MOST_WAITING)
-        self.work = asyncio.create_task(self._work())
-        self.work.add_done_callback(self._work_ended)
         self._written = time.monotonic()
         await self._say(AgentWelcome(self.node.name, HEARTBEAT_SECONDS))
 
-    async def _take(self, message: FromAgent, heard: float) -> None:
-        """`heard`: when it came, in Unix seconds. Only reports and lines wait for the database."""
+    async def _take(self, message: Heartbeat | Telemetry, heard: float) -> None:
+        """What waits for no database. `heard`: when it came, in Unix seconds."""
         self._note_seen()
-        match message:
-            case Heartbeat():
-                await self._say(Pong(message.at, heard, time.time()))
-            case Telemetry():
-                self.intake.take(message.seq, message.at, message.layouts, message.readings)
-            case Observed() | LogLines():
-                await self.desk.put(message)
+        if isinstance(message, Heartbeat):
+            await self._say(Pong(message.at, heard, time.time()))
+        else:
+            self.intake.take(message.seq, message.at, message.layouts, message.readings)
 
     async def _work(self) -> None:
-        """Reports and lines, in the order in which they came; ends with the connection."""
-        assert self.node is not None
-        while (message := await self.desk.get()) is not None:
+        """What waits for the database, in the order in which it came; ends with the connection.
+
+        The socket is read on meanwhile: one that is not would not answer its agent's pings.
+        """
+        if not await self._admitted():
+            return
+        while True:
+            self._working, self._heard = False, time.monotonic()
+            item = await self.desk.get()
+            if item is None:
+                return
             self._working = True
             try:
-                if isinstance(message, LogLines):
-                    await database_sync_to_async(keep_lines)(self.node.pk, message)
-                else:
-                    self._untaken = message
-                    await self._observe()
+                await self._work_on(*item)
             except DatabaseError as error:
                 # A report is taken in once the database is back; a line is lost.
                 log.warning("A message of node %s waits or is lost: %s", self.node, error)
-            except OSError:
-                log.debug("Node %s has gone; what it said still counts.", self.node)
-            finally:
-                self._working, self._heard = False, time.monotonic()
+
+    async def _work_on(self, message: FromAgent, heard: float) -> None:
+        assert self.node is not None
+        if isinstance(message, AgentHello):
+            if not self._closed:
+                await self._hello(message)
+        elif not self.joined:
+            await self._refuse("The first message must be a hello.", UNREADABLE)
+        elif isinstance(message, LogLines):
+            self._note_seen()
+            await database_sync_to_async(keep_lines)(self.node.pk, message)
+        elif isinstance(message, Observed):
+            self._note_seen()
+            self._untaken = message
+            await self._observe()
+        else:
+            await self._take(message, heard)
 
     def _work_ended(self, work: asyncio.Task[None]) -> None:
         """A mistake in taking something in ends the connection, so that the agent begins anew."""
@@ -211,9 +225,8 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
 
     async def _answer(self) -> None:
         """Say which readings are stored, so that the agent need not keep them."""
-        with contextlib.suppress(OSError):  # It has gone; `disconnect` follows.
-            while True:
-                await self._say(Taken(await self.intake.taken()))
+        while True:
+            await self._say(Taken(await self.intake.taken()))
 
     async def _observe(self) -> None:
         """Take in the newest report; whoever fails to leaves it for the next time."""
@@ -284,7 +297,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
     @property
     def _quiet(self) -> float:
         """Seconds without a word; while one is being taken in, the next ones may wait unheard."""
-        return 0.0 if self._taking or self._working else time.monotonic() - self._heard
+        return 0.0 if self._working else time.monotonic() - self._heard
 
     async def _nap(self, seconds: float) -> None:
         """What this process oversleeps, for want of a processor, is no silence of the agent."""
@@ -319,10 +332,17 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
         await self.close(code)
 
     async def _say(self, message: ToAgent) -> None:
-        if not self._closed:  # What was on its way here then, is heard and not answered.
+        """To nobody once this side has closed, or the other has gone; `disconnect` follows."""
+        if self._closed:
+            return
+        try:
             await self.send(bytes_data=encode(message))
+        except OSError:
+            self._closed = True
 
     async def close(self, code: int | None = None, reason: str | None = None) -> None:
-        if not self._closed:
-            self._closed = True
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(OSError):
             await super().close(code, reason)

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 PATH = "/ws/agent"
 OPEN_SECONDS = 10.0
-WELCOME_SECONDS = 30.0
+WELCOME_SECONDS = 60.0
 """A whole fleet dials at once after its panel has been away, and is let in one by one."""
 FLUSH_SECONDS = 0.25
 FIRST_DELAY, MOST_DELAY = 0.2, 5.0
