@@ -32,6 +32,8 @@ NO_ENERGY = _("Not every box of it tells its energy, or too little was written i
 
 EVERY: None = None
 """Each label is a line of its own."""
+TOTAL = "*"
+"""The reading without a label, which stands for the others; without one, each."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Line:
     scope: str = ""
     """Only this scope; else any."""
     label: str | None = ""
-    """Only this label, or `EVERY`."""
+    """Only this label, `EVERY` or `TOTAL`."""
     band: Metric | None = None
     """Half the width of what the value may really be."""
     group: Group = "mean"
@@ -164,10 +166,10 @@ KV = Chart(_("KV cache in use"), (Line(m.KV_USAGE),), ENGINE, NO_ENGINE, 1.0)
 POWER = Chart(
     _("Power"),
     (
-        Line(m.POWER, _("wall"), "wall", EVERY, group="sum"),
-        Line(m.POWER, _("host"), "host", EVERY, group="sum"),
-        Line(m.POWER, _("CPU"), "cpu", EVERY, group="sum"),
-        Line(m.POWER, _("accelerator"), "accelerator", EVERY, group="sum"),
+        Line(m.POWER, _("wall"), "wall", TOTAL, group="sum"),
+        Line(m.POWER, _("host"), "host", TOTAL, group="sum"),
+        Line(m.POWER, _("CPU"), "cpu", TOTAL, group="sum"),
+        Line(m.POWER, _("accelerator"), "accelerator", TOTAL, group="sum"),
     ),
     ("node", "gpu"),
     NO_POWER,
@@ -207,6 +209,7 @@ GPU_POWER = Chart(
 )
 GPU_CLOCK = Chart(_("Accelerator clock"), (Line(m.GPU_CLOCK, label=EVERY),), GPU, NO_ACCELERATOR)
 FANS = Chart(_("Fans"), (Line(m.FAN_SPEED, label=EVERY),), NODE, NO_FANS)
+FASTEST_FANS = Chart(_("Fastest fan"), (Line(m.FAN_SPEED, label=TOTAL),), NODE, NO_FANS)
 NOISE = Chart(
     _("Noise"),
     (Line(m.NOISE, label=EVERY, band=m.NOISE_BAND),),
@@ -289,7 +292,7 @@ PANELS: dict[str, Panel] = {
             HEAT,
             MEMORY,
             GPU_MEMORY,
-            FANS,
+            FASTEST_FANS,
             NOISE,
             LINK,
             ROUND_TRIP,

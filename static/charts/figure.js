@@ -54,7 +54,7 @@ export class Figure {
   }
 
   scaleFor(lines) {
-    const most = Math.max(0, ...lines.map((line) => Math.max(extreme(line.hi ?? line.v, 1), extreme(line.v, -1))));
+    const most = Math.max(0, ...lines.map((line) => Math.max(extreme(line.v, 1), extreme(line.hi ?? [], 1), extreme(line.v, -1))));
     return scaleOf(this.spec.unit, most);
   }
 
@@ -177,7 +177,7 @@ function shape(marker, theme) {
     const fill = faded(colour, 0.1);
     return { ...base, type: "rect", x1: localTime(marker.until), fillcolor: fill, line: { width: 0 } };
   }
-  return { ...base, type: "line", x1: localTime(marker.at), line: { color: colour, width: 1, dash: "dot" } };
+  return { ...base, type: "line", x1: localTime(marker.at), line: { color: faded(colour, 0.55), width: 1 } };
 }
 
 /** The greatest of `sign` times each value; -Infinity without any. */

@@ -31,15 +31,25 @@ function trackLines(spec, track, store, several) {
   for (const line of spec.lines) {
     for (const [source, times] of [[track, track.t], [derived, derived?.t]]) {
       if (!source) continue;
-      for (const column of source.columns.values()) {
-        if (!matches(column, line.metric, line.scope, line.label)) continue;
-        own.push(drawn(line, track, source, column, times));
-      }
+      for (const column of wanted(line, source)) own.push(drawn(line, track, source, column, times));
     }
   }
-  const ambiguous = own.length > 1;
-  for (const one of own) one.name = nameOf(one, track, several, ambiguous);
+  const mixed = spec.roles.length > 1 && own.length === 1;
+  for (const one of own) one.name = nameOf(one, track, several, mixed);
   return own;
+}
+
+const TOTAL = "*";
+
+/** A reading without a label stands for those that have one: it is drawn instead of them, or not at all. */
+function wanted(line, source) {
+  const label = line.label === TOTAL ? null : line.label;
+  const all = [...source.columns.values()].filter((column) => matches(column, line.metric, line.scope, label));
+  if (label !== null) return all;
+  const total = all.filter((column) => !column.label);
+  const parts = all.filter((column) => column.label);
+  if (line.label === TOTAL) return total.length ? total : parts;
+  return parts.length ? parts : total;
 }
 
 function drawn(line, track, source, column, times) {
@@ -90,12 +100,14 @@ export function rates(times, values, per) {
   });
 }
 
-function nameOf(one, track, several, ambiguous) {
+/** `mixed`: the only line of its subject in a chart of several kinds of subjects, whose names suffice. */
+function nameOf(one, track, several, mixed) {
+  if (mixed) return track.label;
   const parts = [];
   if (several) parts.push(track.label);
   if (one.line.name) parts.push(one.line.name);
-  if (one.line.label === null && one.column.label) parts.push(one.column.label);
-  return !parts.length || (!ambiguous && !several && !one.line.name) ? track.label : parts.join(" · ");
+  if (one.column.label && one.line.label !== one.column.label) parts.push(one.column.label);
+  return parts.join(" · ") || track.label;
 }
 
 function missing(track, index) {

@@ -30,10 +30,27 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.dashboard.pages_cast import make_node
+from tests.dashboard.pages_cast import body, make_node
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+LARGE = "/monitor/large/"
+"""Monitor of a fleet of forty."""
+REMEMBER = (
+    "() => { window.before = document.querySelector('[data-telemetry]').panel.store.topics; }"
+)
+SETTLED = """again => {
+    const panel = document.querySelector('[data-telemetry]').panel;
+    return panel?.seeded && !(again && panel.store.topics === window.before)
+        && !panel.fresh && !panel.drawing && !panel.pending;
+}"""
+DRAWN = """selector => {
+    const root = document.querySelector(selector);
+    const panel = document.querySelector('[data-telemetry]').panel;
+    const idle = !panel.fresh && !panel.drawing;
+    return idle && (root.querySelector('[data-plot]').data?.length > 0
+        || !root.querySelector('[data-empty]').hidden);
+}"""
 PATIENCE = 30_000.0
 JOIN_SECONDS = 10.0
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -94,6 +111,12 @@ class Stage:
         page.route_web_socket("**/ws/*", self._open)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
+    def clear(self) -> None:
+        """Everything but the connections."""
+        self.subjects, self.derived, self.markers, self.step = [], [], [], 1.0
+        for heard in (self.asked, self.said, self.complaints):
+            heard.clear()
+
     def tell(self, message: Json) -> None:
         """To every telemetry socket."""
         for socket in self.sockets:
@@ -135,7 +158,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def pages(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
-    """Pages as Django makes them, of a fleet of two boxes, with the words their scripts need."""
+    """Pages as Django makes them, of two boxes and of forty, with the words their scripts need."""
     with django_db_blocker.unblock(), transaction.atomic():
         client = Client()
         client.force_login(User.objects.create_user("lin"))
@@ -143,9 +166,10 @@ def pages(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
         make_node("box-2")
         found = {}
         for path in ("/monitor/", "/nodes/box-1/", "/i18n.js"):
-            answer = client.get(path)
-            assert answer.status_code == 200, path
-            found[path] = answer.content.decode()
+            found[path] = body(client, path)
+        for number in range(3, 41):
+            make_node(f"box-{number}")
+        found[LARGE] = body(client, "/monitor/")
         transaction.set_rollback(True)
     return found
 
@@ -204,19 +228,40 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     thread.join(JOIN_SECONDS)
 
 
-@pytest.fixture
-def stage(pages: dict[str, str]) -> Stage:
-    return Stage(pages)
-
-
-@pytest.fixture
-def page(context: BrowserContext, stage: Stage) -> Iterator[Page]:
-    """Nothing is open yet: first the test says what there is to see."""
-    it = context.new_page()
-    it.set_default_timeout(PATIENCE)
+@pytest.fixture(scope="module")
+def desk(context: BrowserContext, pages: dict[str, str]) -> Iterator[tuple[Page, Stage]]:
+    """One page for all tests of a file: to read the chart library anew takes a second each time."""
+    page, stage = context.new_page(), Stage(pages)
+    page.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)
-    stage.attach(it)
-    it.add_init_script("localStorage.clear()")
+    stage.attach(page)
+    yield page, stage
+    page.close()
+
+
+@pytest.fixture
+def stage(desk: tuple[Page, Stage]) -> Iterator[Stage]:
+    """With nothing on it yet."""
+    it = desk[1]
+    it.clear()
     yield it
-    it.close()
-    assert stage.complaints == []
+    assert it.complaints == []
+
+
+@pytest.fixture
+def page(desk: tuple[Page, Stage], stage: Stage) -> Page:
+    """Where the test before has left it: the test says what there is to see, then opens it."""
+    return desk[0]
+
+
+def show(page: Page, chart: str, path: str = "/nodes/box-1/") -> None:
+    """The page with what is on the stage now, and the chart in sight and drawn."""
+    if urlsplit(page.url).path != path:
+        page.goto(path)
+        page.wait_for_function(SETTLED, arg=False)
+    else:
+        page.evaluate(REMEMBER)
+        page.locator("[data-span='900']").click()
+        page.wait_for_function(SETTLED, arg=True)
+    page.locator(chart).first.scroll_into_view_if_needed()
+    page.wait_for_function(DRAWN, arg=chart)

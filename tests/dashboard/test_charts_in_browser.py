@@ -1,6 +1,5 @@
 """What charts show and how they follow: gaps, kinds, bands, zoom, cursor, markers, pauses."""
 
-import json
 import time
 from typing import Any
 
@@ -8,32 +7,29 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.dashboard.charts_stage import (
+    LARGE,
+    SETTLED,
     Stage,
     browser,
     context,
+    desk,
     page,
     pages,
     series,
+    show,
     stage,
     subject,
 )
 
-__all__ = ["browser", "context", "page", "pages", "stage"]
+__all__ = ["browser", "context", "desk", "page", "pages", "stage"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.browser]
 
 CPU = '[aria-label="CPU"]'
 NOISE = '[aria-label="Noise"]'
-DRAWN = "selector => document.querySelector(`${selector} [data-plot]`)?.data?.length > 0"
 TRACES = """selector => document.querySelector(`${selector} [data-plot]`).data.map(trace =>
     ({y: [...trace.y], dash: trace.line.dash, fill: trace.fill ?? "", name: trace.name ?? ""}))"""
 NODE = "1/node"
-
-
-def open_node(page: Page, stage: Stage, chart: str = CPU, path: str = "/nodes/box-1/") -> None:
-    page.goto(path)
-    page.locator(chart).first.scroll_into_view_if_needed()
-    page.wait_for_function(DRAWN, arg=chart)
 
 
 def traces(page: Page, chart: str = CPU) -> list[dict[str, Any]]:
@@ -49,14 +45,15 @@ def layout(number: int, *told: dict[str, Any], topic: str = NODE) -> dict[str, A
     return {"layouts": [{"n": number, "topic": topic, "series": list(told)}]}
 
 
-def recent(count: int, minutes: float = 15) -> list[float]:
-    """Times of the last seconds, as the answer tells them."""
-    return [minutes * 60 - count + index for index in range(count)]
+def recent(count: int, ahead: float = 0.0) -> list[float]:
+    """Times of the last seconds of a quarter of an hour, as the answer tells them. `ahead`: what
+    is newest stays new, however long the browser takes."""
+    return [15 * 60 + ahead - count + index for index in range(count)]
 
 
 def test_the_past_is_drawn_and_a_frame_makes_it_longer(page: Page, stage: Stage) -> None:
     stage.subjects = [subject(NODE, "box-1", "node", recent(3), [cpu([0.1, 0.2, 0.3])])]
-    open_node(page, stage)
+    show(page, CPU)
     stage.tell(layout(7, cpu([])))
     stage.frame(7, [0.5], time.time() + 1)
     page.wait_for_function(
@@ -68,7 +65,7 @@ def test_the_past_is_drawn_and_a_frame_makes_it_longer(page: Page, stage: Stage)
 def test_where_nothing_was_read_there_is_a_gap(page: Page, stage: Stage) -> None:
     times = [870.0, 871.0, 872.0, 890.0]
     stage.subjects = [subject(NODE, "box-1", "node", times, [cpu([0.1, 0.2, None, 0.4])])]
-    open_node(page, stage)
+    show(page, CPU)
     stage.tell(layout(1, cpu([])))
     stage.frame(1, [0.5], time.time() + 5)
     page.wait_for_function(
@@ -84,11 +81,11 @@ def test_an_estimate_is_dashed_has_its_band_and_says_about(page: Page, stage: St
             NODE,
             "box-1",
             "node",
-            recent(2),
+            recent(2, 60.0),
             [series("noise_dba", [41.0, 42.0], **level), series("noise_band_dba", [3, 3], **level)],
         )
     ]
-    open_node(page, stage, NOISE)
+    show(page, NOISE)
     band, line = traces(page, NOISE)
     assert band["fill"] == "toself"
     assert max(value for value in band["y"] if value is not None) == 45
@@ -100,8 +97,8 @@ def test_an_estimate_is_dashed_has_its_band_and_says_about(page: Page, stage: St
 def test_what_is_absent_is_named_with_its_reason_and_never_zero(page: Page, stage: Stage) -> None:
     reason = "The processor does not say."
     absent = cpu([None, None], kind="unavailable", reason=reason)
-    stage.subjects = [subject(NODE, "box-1", "node", recent(2), [absent])]
-    page.goto("/nodes/box-1/")
+    stage.subjects = [subject(NODE, "box-1", "node", recent(2, 60.0), [absent])]
+    show(page, CPU)
     expect(page.locator(f"{CPU} [data-empty]")).to_have_text(reason)
     expect(page.locator(f"{CPU} [data-legend] strong")).to_have_text("—")
     expect(page.locator("[data-tile='0'] [data-value]")).to_have_text("—")
@@ -112,7 +109,7 @@ def test_a_bucket_shows_what_it_ranged_over(page: Page, stage: Stage) -> None:
     stage.step = 10.0
     told = cpu([0.2, 0.4], low=[0.1, 0.3], high=[0.6, 0.9])
     stage.subjects = [subject(NODE, "box-1", "node", [880.0, 890.0], [told])]
-    open_node(page, stage)
+    show(page, CPU)
     band, _line = traces(page)
     assert [y for y in band["y"] if y is not None] == [60, 90, 30, 10]
 
@@ -122,7 +119,7 @@ def test_more_lines_than_one_can_follow_become_a_band(page: Page, stage: Stage) 
         subject(f"{n}/node", f"box-{n}", "node", recent(2), [cpu([n / 100, n / 100])])
         for n in range(1, 41)
     ]
-    open_node(page, stage, path="/monitor/")
+    show(page, CPU, "/monitor/")
     band, line = traces(page)
     assert line["y"][0] == 20.5
     assert (min(filter(None, band["y"])), max(filter(None, band["y"]))) == (1, 40)
@@ -133,14 +130,14 @@ def test_a_counter_is_drawn_as_what_it_grew_by(page: Page, stage: Stage) -> None
     chart = '[aria-label="Link between the boxes"]'
     told = series("link_sent_bytes_total", [0, 5e6, 15e6, 1e6], label="eth1", unit="bytes")
     stage.subjects = [subject(NODE, "box-1", "node", recent(4), [told])]
-    open_node(page, stage, chart)
+    show(page, chart)
     assert traces(page, chart)[0]["y"] == [None, 5, 10, None]
     expect(page.locator(f"{chart} figcaption [data-unit]")).to_have_text("MB/s")
 
 
 def test_a_closer_look_is_asked_for_anew_and_can_be_shared(page: Page, stage: Stage) -> None:
     stage.subjects = [subject(NODE, "box-1", "node", recent(60), [cpu([0.1] * 60)])]
-    open_node(page, stage)
+    show(page, CPU)
     box = page.locator(f"{CPU} [data-plot]").bounding_box()
     assert box is not None
     y = box["y"] + box["height"] / 2
@@ -161,7 +158,7 @@ def test_a_closer_look_is_asked_for_anew_and_can_be_shared(page: Page, stage: St
 def test_the_cursor_moves_over_all_charts_also_by_key(page: Page, stage: Stage) -> None:
     memory = series("memory_used_bytes", [2.0**30] * 900, unit="bytes")
     stage.subjects = [subject(NODE, "box-1", "node", recent(900), [cpu([0.1] * 900), memory])]
-    open_node(page, stage)
+    show(page, CPU)
     page.locator(f"{CPU} [data-box]").hover()
     cursors = page.locator("[data-cursor]:not([hidden])")
     expect(cursors).to_have_count(2)
@@ -181,7 +178,7 @@ def test_what_happened_is_marked_and_can_be_hidden(page: Page, stage: Stage) -> 
     now = time.time()
     told = {"kind": "job", "level": "error", "text": "Deploy smol: Failed", "url": "/deployments/"}
     stage.markers = [{"at": now - 60, "until": now - 30, **told}]
-    open_node(page, stage)
+    show(page, CPU)
     marker = page.get_by_role("link", name="Deploy smol: Failed")
     expect(marker).to_be_visible()
     shapes = "() => document.querySelector('[aria-label=CPU] [data-plot]').layout.shapes.length"
@@ -189,25 +186,23 @@ def test_what_happened_is_marked_and_can_be_hidden(page: Page, stage: Stage) -> 
     assert page.evaluate(shapes) == 1
     page.get_by_role("button", name="Markers").click()
     expect(marker).to_be_hidden()
+    page.get_by_role("button", name="Markers").click()
+    expect(marker).to_be_visible()
 
 
 def test_a_hidden_page_pauses_and_reads_what_it_missed(page: Page, stage: Stage) -> None:
     stage.subjects = [subject(NODE, "box-1", "node", recent(2), [cpu([0.1, 0.2])])]
-    open_node(page, stage)
+    show(page, CPU)
     hide = """state => {
         Object.defineProperty(document, "hidden", {value: state, configurable: true});
         document.dispatchEvent(new Event("visibilitychange"));
     }"""
     page.evaluate(hide, True)
-    page.wait_for_timeout(1)
-    before = len(stage.asked)
-    page.evaluate(hide, False)
-    page.wait_for_function("() => true")
     with page.expect_request("**/telemetry/series*"):
+        page.evaluate("() => { document.querySelector('[data-telemetry]').panel.lastFrame = 0; }")
         page.evaluate(hide, False)
-    said = [message["pause"] for message in stage.said if "pause" in message]
-    assert said[:2] == [True, False], json.dumps(stage.said)
-    assert len(stage.asked) > before
+    page.wait_for_function(SETTLED, arg=False)
+    assert [said["pause"] for said in stage.said if "pause" in said] == [True, False]
 
 
 def test_a_percentile_beyond_the_last_bar_is_more_and_not_a_number(
@@ -220,5 +215,22 @@ def test_a_percentile_beyond_the_last_bar_is_more_and_not_a_number(
     gauge = series("time_to_first_token_seconds", [0.2], scope="engine", unit="seconds")
     stage.subjects = [subject("launch:a", "smol", "engine", [899.0], [gauge])]
     stage.derived = [subject("launch:a", "smol", "engine", [780.0, 840.0], [beyond])]
-    open_node(page, stage, chart, "/monitor/")
+    show(page, chart, "/monitor/")
     expect(page.locator(f"{chart} [data-legend] li", has_text="p95")).to_contain_text("> 60 s")
+
+
+def test_a_large_fleet_is_a_grid_with_the_highest_named_first(page: Page, stage: Stage) -> None:
+    page.goto(LARGE)
+    expect(page.locator("[data-grid-count]")).to_contain_text("0 of")
+    page.wait_for_function("() => document.querySelector('[data-telemetry]').panel?.gridMetric")
+    nodes = page.evaluate("() => JSON.parse(document.getElementById('grid-nodes').textContent)")
+    metric = "gpu_utilization_ratio"
+    cells = [[node["pk"], 0, place / 100] for place, node in enumerate(nodes)]
+    cells += [[nodes[0]["pk"], 1, None]]
+    stage.tell({"grid": {"metric": metric, "at": time.time(), "cells": cells}})
+    expect(page.locator("[data-grid-count]")).to_have_text("40 of 41 accelerators with a reading")
+    first = page.locator("[data-worst] tr").first
+    expect(first).to_contain_text(nodes[-1]["name"])
+    expect(first).to_contain_text("39%")
+    with page.expect_navigation(url=f"**{nodes[0]['url']}"):
+        page.locator("[data-grid-canvas]").click(position={"x": 100, "y": 6})
