@@ -43,7 +43,7 @@ def serving(name: str = "l1", boxes: int = 2) -> tuple[Deployment, datetime]:
                         *(tokens(name, 100 + 2 * second, 500 + 4 * second) if not index else []),
                     ],
                 )
-                for second in range(0, SECONDS + 1, 2)
+                for second in range(0, SECONDS + 1, 5)
             ),
         )
     return deployment, start
@@ -93,7 +93,7 @@ def test_a_box_without_a_plug_is_told_by_its_accelerators_and_that_is_said() -> 
         start,
         (
             (second, [energy(50.0 * second, "accelerator", subject="gpu:0")])
-            for second in range(601)
+            for second in range(0, 601, 5)
         ),
     )
     total = open_ledger("day").total()

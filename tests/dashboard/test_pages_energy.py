@@ -50,7 +50,7 @@ def metered_launch() -> Deployment:
     keep(
         node,
         start,
-        ((s, [energy(200.0 * s), *tokens(name, 8.0 * s, 4.0 * s)]) for s in range(0, 601, 2)),
+        ((s, [energy(200.0 * s), *tokens(name, 8.0 * s, 4.0 * s)]) for s in range(0, 601, 5)),
     )
     return deployment
 

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitoring.tariffs import Priced, Prices, Rate, Tariff, Vat, kwh
@@ -109,6 +109,7 @@ RATES = st.builds(
 )
 
 
+@settings(max_examples=60)
 @given(
     st.lists(RATES, max_size=4),
     st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns"]),
