@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from dashboard import outbox
 from dashboard.choices import NodeStatus
@@ -29,9 +29,9 @@ class PanelFleet:
                 node.status == NodeStatus.ONLINE,
                 node.last_seen,
                 node.connected_at,
-                bool((node.inventory or {}).get("simulated")),
+                bool(node.made_up),
             )
-            for node in Node.objects.all()
+            for node in Node.objects.defer("inventory").annotate(made_up=F("inventory__simulated"))
         ]
 
     def deployments(self) -> list[DeploymentFacts]:

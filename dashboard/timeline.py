@@ -1,6 +1,6 @@
 """What happened around an incident, in one row of time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -33,20 +33,24 @@ class Moment:
 
 def timeline(incident: Incident, alerts: list[Alert]) -> list[Moment]:
     """The oldest first."""
-    nodes = {alert.node_id for alert in alerts if alert.node_id} | {incident.node_id}
-    deployments = {alert.deployment_id for alert in alerts if alert.deployment_id}
-    deployments |= {incident.deployment_id}
+    nodes = known({incident.node_id, *(alert.node_id for alert in alerts)})
+    deployments = known({incident.deployment_id, *(alert.deployment_id for alert in alerts)})
     since = incident.opened - AROUND
     until = (incident.closed or timezone.now()) + AROUND
-    mine = Q(node__in=nodes - {None}) | Q(deployment__in=deployments - {None})
+    mine = Q(node__in=nodes) | Q(deployment__in=deployments)
     found = [
         *_alerts(alerts),
         *_events(mine, since, until),
-        *_jobs(deployments - {None}, since, until),
+        *_jobs(deployments, since, until),
         *_people(incident),
         *_messages(incident),
     ]
     return sorted(found, key=lambda moment: moment.at)
+
+
+def known(keys: Iterable[int | None]) -> set[int]:
+    """Those of rows that are still there."""
+    return {key for key in keys if key is not None}
 
 
 def _alerts(alerts: list[Alert]) -> Iterator[Moment]:
@@ -72,7 +76,7 @@ def _events(mine: Q, since: datetime, until: datetime) -> Iterator[Moment]:
         yield Moment(event.at, event.level, _("Event"), event.text, about, url)
 
 
-def _jobs(deployments: set[int | None], since: datetime, until: datetime) -> Iterator[Moment]:
+def _jobs(deployments: set[int], since: datetime, until: datetime) -> Iterator[Moment]:
     jobs = Job.objects.filter(deployment__in=deployments, created__range=(since, until))
     for job in jobs.select_related("deployment")[:MOST]:
         url = reverse("deployment-detail", args=[job.deployment.name])

@@ -93,13 +93,15 @@ def simulated_badge(node: Node) -> SafeString | str:
 
 
 @register.simple_tag
-def simulated_scope(scope: str, pk: int | str | None = None) -> SafeString | str:
+def simulated_scope(scope: str, pk: int | None = None) -> SafeString | str:
     """The same for charts: whether anything in their scope is made up."""
     nodes = Node.objects.filter(inventory__simulated=True)
+    if pk is None:
+        return _simulated() if nodes.exists() else ""
     if scope == "node":
-        nodes = nodes.filter(pk=pk or None)
+        nodes = nodes.filter(pk__in=[pk])
     elif scope == "deployment":
-        nodes = nodes.filter(ranks__replica__deployment=pk or None, ranks__replica__ended_at=None)
+        nodes = nodes.filter(ranks__replica__deployment=pk, ranks__replica__ended_at=None)
     return _simulated() if nodes.exists() else ""
 
 

@@ -314,6 +314,7 @@ def test_what_is_usual_is_looked_up_after_it_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, deployment: Deployment
 ) -> None:
     told = (Node.objects.get(), [engine(m.STEP_SECONDS, 0.4, rank=0)])
+    values: list[float | None] = [*([0.1] * 11), 9.0]
     found = series.Series(
         f"{LAUNCH}:rank0",
         m.STEP_SECONDS.name,
@@ -324,8 +325,8 @@ def test_what_is_usual_is_looked_up_after_it_was_asked_for(
         "e",
         "",
         at=[float(t) for t in range(12)],
-        value=[0.1] * 11 + [9.0],
-        high=[0.1] * 11 + [9.0],
+        value=values,
+        high=values,
     )
     history = series.History("minute", 60.0, [found])
     monkeypatch.setattr("monitoring.alerts.usual.history", lambda *_: history)

@@ -18,7 +18,6 @@ from monitoring.alerts.queries import firing, firing_total
 from monitoring.models import Alert, AlertStatus, Channel, Maintenance, Rule, Silence
 
 RECENT = 30
-HUSHES = {"silence": Silence, "maintenance": Maintenance}
 
 
 @login_required
@@ -77,7 +76,11 @@ def maintenance_new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["POST"])
 def hush_end(request: HttpRequest, what: str, pk: int) -> HttpResponse:
     """From now on it covers nothing; one that has not begun is taken away."""
-    row = get_object_or_404(HUSHES[what], pk=pk)
+    row: Silence | Maintenance
+    if what == "silence":
+        row = get_object_or_404(Silence, pk=pk)
+    else:
+        row = get_object_or_404(Maintenance, pk=pk)
     now = timezone.now()
     if row.starts > now:
         row.delete()

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from dashboard import outbox
 from dashboard.models import Deployment, Node
 from dashboard.texts import storable
-from dashboard.timeline import timeline
+from dashboard.timeline import known, timeline
 from dashboard.views.access import may_operate, operator_required
 from monitoring.alerts import bundles
 from monitoring.alerts.incidents import acknowledge
@@ -67,13 +67,13 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _nodes(incident: Incident, alerts: list[Alert]) -> list[Node]:
-    keys = {alert.node_id for alert in alerts} | {incident.node_id}
-    return list(Node.objects.filter(pk__in=keys - {None}))
+    keys = known({incident.node_id, *(alert.node_id for alert in alerts)})
+    return list(Node.objects.filter(pk__in=keys))
 
 
 def _deployments(incident: Incident, alerts: list[Alert]) -> list[Deployment]:
-    keys = {alert.deployment_id for alert in alerts} | {incident.deployment_id}
-    return list(Deployment.objects.filter(pk__in=keys - {None}))
+    keys = known({incident.deployment_id, *(alert.deployment_id for alert in alerts)})
+    return list(Deployment.objects.filter(pk__in=keys))
 
 
 @operator_required

@@ -21,7 +21,7 @@ TAKEN = _("The mail server took it for %(count)s recipients.")
 
 def send(message: Message, recipients: list[str], key: UUID) -> tuple[str, dict[str, Any]]:
     """What may be shown of the answer; raises UndeliverableError."""
-    host: str = settings.EMAIL_HOST
+    host = str(settings.EMAIL_HOST)
     if not host:
         raise UndeliverableError(NO_SERVER, final=True)
     mail = EmailMessage(
