@@ -43,6 +43,7 @@ LABELS = {
     "gpu_memory_total_bytes": "memory",
     "noise_dba": "position",
     "noise_band_dba": "position",
+    "firmware_staged_ratio": "component",
     "requests_finished_total": "reason",
     "expert_tokens_total": "expert",
 }
@@ -85,6 +86,9 @@ HELP = {
     "energy_joules_total": "Energy by scope; scopes overlap and must not be added up.",
     "noise_dba": "A-weighted sound level, energetic mean of a second.",
     "noise_band_dba": "Half the width of what the sound level may really be.",
+    "microphone_level_dbfs": "A-weighted level before any calibration; full-scale RMS is 0.",
+    "source_age_seconds": "How old the newest reading is of what is asked outside the machine.",
+    "firmware_staged_ratio": "1 while a version of the component waits to become active.",
     "generation_tokens_per_second": "Tokens generated in the last second.",
     "prompt_tokens_total": "Prompt tokens admitted.",
     "generation_tokens_total": "Tokens generated.",

@@ -153,6 +153,8 @@ def test_only_the_newest_reading_counts() -> None:
 def test_every_name_in_the_tables_is_a_metric() -> None:
     assert set(HELP) | set(LABELS) | set(RENAMED) | set(ALIASES) <= set(METRICS)
     assert len({exported_name(metric) for metric in HELP}) == len(HELP)
+    of_the_place = {"node", "device", "deployment", "launch", "rank", "scope", "source", "kind"}
+    assert not of_the_place & set(LABELS.values())
 
 
 def test_the_page_opens_with_an_api_key_or_for_staff() -> None:
