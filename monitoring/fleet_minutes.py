@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 from django.db import connection
@@ -169,7 +170,7 @@ def _write(subject: str, members: Members, since: datetime, until: datetime) -> 
     ]
     told = [(one, label) for one in series for label in one.labels]
     layout = _layout(subject, [_field(one, label, one in members.present) for one, label in told])
-    given = {
+    given: dict[str, Any] = {
         "layout": layout,
         "layouts": [layout for layout, _place, _series in places],
         "places": [place for _layout, place, _series in places],

@@ -27,7 +27,7 @@ ABSENT: Cell = (0, None, None, None)
 class Line:
     """One series, told as of its end."""
 
-    field: Field
+    told: Field
     shape: str
     newest: float
     cells: dict[float, Cell] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def lines(
     for topic, known in topics.items():
         moments = with_breaks(sorted(times[topic]), width)
         for line in known.values():
-            yield topic, line.field, line.columns(moments)
+            yield topic, line.told, line.columns(moments)
 
 
 def _place(
@@ -89,7 +89,7 @@ def _place(
         if line is None:
             line = known[place.series] = Line(place.field, place.shape, at)
         elif at >= line.newest:
-            line.newest, line.field = at, place.field
+            line.newest, line.told = at, place.field
         line.add(at, cell)
 
 

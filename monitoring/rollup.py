@@ -28,7 +28,8 @@ RUN_SECONDS = 40.0
 BITE_SECONDS = 120
 """Longest that one statement may take."""
 LOCK = 7_301_188_226
-SEEN_SLACK = timedelta(minutes=10)
+SEEN_SLACK = 600
+"""Seconds."""
 
 SEEN = """
 UPDATE monitoring_layout l SET seen = m.at
@@ -36,7 +37,7 @@ FROM (
     SELECT layout_id, max(at) AS at FROM monitoring_minute
     WHERE at >= %s AND at < %s GROUP BY layout_id
 ) AS m
-WHERE l.id = m.layout_id AND (l.seen IS NULL OR l.seen < m.at - %s)
+WHERE l.id = m.layout_id AND (l.seen IS NULL OR l.seen < m.at - make_interval(secs => %s))
 """
 
 

@@ -185,8 +185,9 @@ def _look_up(missing: dict[Key, SubjectReading]) -> None:
     nodes = {node for node, _subject, _digest in missing}
     digests = {digest for _node, _subject, digest in missing}
     found = Layout.objects.filter(node__in=nodes, digest__in=digests)
-    for pk, *key in found.values_list("pk", "node_id", "subject", "digest"):
-        reading = missing.get((key[0], key[1], key[2]))
-        if reading is not None:
-            packer = RowPacker(pk, reading.layout.absent)
-            _packers[_key(key[0], reading)] = pk, packer
+    for layout in found.only("node_id", "subject", "digest"):
+        for node in nodes & {layout.node_id}:
+            key = node, layout.subject, layout.digest
+            if key in missing:
+                packer = RowPacker(layout.pk, missing[key].layout.absent)
+                _packers[key] = layout.pk, packer

@@ -42,6 +42,7 @@ DROP TABLE monitoring_reading_whole;
 """
 
 TO_ONE_TABLE = """
+DELETE FROM monitoring_layout WHERE node_id IS NULL;
 ALTER TABLE monitoring_reading RENAME TO monitoring_reading_parts;
 ALTER INDEX monitoring_reading_pkey RENAME TO monitoring_reading_parts_pkey;
 ALTER INDEX reading_by_time RENAME TO reading_parts_by_time;
@@ -51,10 +52,12 @@ CREATE TABLE monitoring_reading (
     numbers double precision[] NOT NULL,
     PRIMARY KEY (layout_id, at)
 );
+CREATE INDEX reading_by_time ON monitoring_reading USING brin (at) WITH (pages_per_range = 32);
 INSERT INTO monitoring_reading (layout_id, at, numbers)
     SELECT r.layout_id, r.at, r.numbers
     FROM monitoring_reading_parts r JOIN monitoring_layout l ON l.id = r.layout_id;
-CREATE INDEX reading_by_time ON monitoring_reading USING brin (at) WITH (pages_per_range = 32);
+SET CONSTRAINTS ALL IMMEDIATE;
+SET CONSTRAINTS ALL DEFERRED;
 DROP TABLE monitoring_reading_parts;
 """
 
@@ -85,8 +88,6 @@ UPDATE monitoring_layout SET shapes = coalesce((
 ), '')
 """
 """What 0.3 knew of were gauges and counters."""
-
-GROUPS = "DELETE FROM monitoring_layout WHERE node_id IS NULL"
 
 
 def rolled_up(name):
@@ -142,7 +143,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField("layout", "seen", models.DateTimeField(null=True)),
         migrations.RunSQL(SHAPES, migrations.RunSQL.noop),
-        migrations.RunSQL(migrations.RunSQL.noop, GROUPS),
         migrations.AlterField(
             "layout",
             "node",

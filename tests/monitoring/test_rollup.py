@@ -184,7 +184,7 @@ def test_sound_is_averaged_by_its_energy(node: Node) -> None:
     keep(node.pk, start, [(float(n), "n", (0.0, 0.0, 40.0 + 20 * (n % 2), 0.0)) for n in range(60)])
     roll_up(start + timedelta(minutes=15))
     for model in (Minute, Hour):
-        assert model.objects.get(layout__node=node).mean == [pytest.approx(57.03, abs=0.01)]  # type: ignore[attr-defined]
+        assert model.objects.get(layout__node=node).mean == [pytest.approx(57.03, abs=0.01)]
 
 
 def test_numbers_at_the_edge_of_what_can_be_counted_do_no_harm(node: Node) -> None:
