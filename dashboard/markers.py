@@ -136,7 +136,7 @@ def _requests(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterable[Ma
         role=MessageRole.ASSISTANT, created__gte=stretch.since, created__lte=stretch.until
     ).annotate(route=F("conversation__route"))
     if scope == "deployment":
-        names = Deployment.objects.filter(pk=pk).values("name")
+        names = Deployment.objects.filter(pk__in=[pk]).values("name")
         answers = answers.filter(conversation__route__in=names)
     rows = answers.order_by("-created").values_list("created", "route", "metrics", "error")
     for created, route, metrics, error in rows[:MOST_OF_A_KIND]:

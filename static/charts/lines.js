@@ -9,6 +9,7 @@ const BAND_LINES = 7; // a band is a trace too, and a figure has at most 16
 export function linesOf(spec, store) {
   const found = spec.roles.flatMap((role) => roleLines(spec, role, store));
   colour(found);
+  if (spec.heat) return found;
   if (found.length > MOST_LINES) return [together(found, spec)];
   const banded = found.length <= BAND_LINES;
   for (const line of found) if (!banded && !line.always) line.lo = line.hi = null;

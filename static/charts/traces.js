@@ -77,8 +77,9 @@ function band(line, { factor }, theme) {
 }
 
 /** Shares by label over time, as a map: what each label had of everything in each row. */
-export function heatOf(lines, theme) {
-  const labels = lines.map((line) => line.column?.label || line.name);
+export function heatOf(unordered, theme) {
+  const lines = [...unordered].sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
+  const labels = lines.map((line) => line.name);
   const t = lines[0].t;
   const totals = t.map((_, index) => lines.reduce((sum, line) => sum + (line.v[index] ?? 0), 0));
   const z = lines.map((line) =>

@@ -1,6 +1,6 @@
 // What is now, in words: the tiles of a panel, and small values anywhere on the page.
 import { setAttribute, setText } from "./dom.js";
-import { ABSENT, how, told, words } from "./format.js";
+import { ABSENT, how, short, told, words } from "./format.js";
 
 const WIDEST = ["wall", "host", "cpu", "accelerator"];
 
@@ -76,7 +76,7 @@ const SCOPES = {
 /** " ± 3" where half the width is told with it. */
 function bandOf({ band, topic }, store) {
   const [width] = band ? store.latest(topic, { metric: band }) : [];
-  return width && width.value !== null ? ` ± ${words(width.value, width.unit).number}` : "";
+  return width && width.value !== null ? ` ± ${short(width.value)}` : "";
 }
 
 /** Meters of one axis are as long as their values are great, so that boxes can be compared. */

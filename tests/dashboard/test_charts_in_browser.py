@@ -75,7 +75,7 @@ def test_where_nothing_was_read_there_is_a_gap(page: Page, stage: Stage) -> None
 
 
 def test_an_estimate_is_dashed_has_its_band_and_says_about(page: Page, stage: Stage) -> None:
-    level = {"unit": "dB(A)", "kind": "estimated", "label": "1 m", "scope": "room"}
+    level: dict[str, Any] = {"unit": "dB(A)", "kind": "estimated", "label": "1 m", "scope": "room"}
     stage.subjects = [
         subject(
             NODE,
@@ -209,7 +209,7 @@ def test_a_percentile_beyond_the_last_bar_is_more_and_not_a_number(
     page: Page, stage: Stage
 ) -> None:
     chart = '[aria-label="Time to first token"]'
-    told = {"scope": "engine", "unit": "seconds", "kind": "derived", "label": "p95"}
+    told: dict[str, Any] = {"scope": "engine", "unit": "seconds", "kind": "derived", "label": "p95"}
     name = "time_to_first_token_quantile_seconds"
     beyond = series(name, [0.25, 60.0], **told, low=[0.2, 60.0], high=[0.5, None])
     gauge = series("time_to_first_token_seconds", [0.2], scope="engine", unit="seconds")
