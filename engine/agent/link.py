@@ -1,6 +1,7 @@
 """The agent's one connection: it dials out, and dials again for as long as it lives."""
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Iterator
@@ -223,10 +224,10 @@ class Link:
         while True:
             for message in self._correspondent.outgoing():
                 await socket.send(encode(message))
-            try:
-                await asyncio.wait_for(wake.wait(), FLUSH_SECONDS)
-            except TimeoutError:
-                continue
+            # Not `wait_for`: in Python 3.11 it may lose a cancellation.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    await wake.wait()
 
     async def _beat(self, socket: ClientConnection, period: float) -> NoReturn:
         while True:

@@ -16,6 +16,8 @@ from monitoring.spots import Spot, spots
 from tests.engine.agents import until
 from tests.monitoring.cast import engine_samples, frame_of, node_samples, now
 
+SECONDS = 10.0
+
 
 class Process:
     """A web process whose hub is this list."""
@@ -48,8 +50,9 @@ async def valkey() -> AsyncIterator[Any]:
 async def both(valkey: Any) -> AsyncIterator[tuple[Process, Process]]:
     before = await listeners(valkey)
     processes = Process(), Process()
-    while await listeners(valkey) < before + 2:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(SECONDS):
+        while await listeners(valkey) < before + 2:
+            await asyncio.sleep(0.01)
     yield processes
     for process in processes:
         await process.close()

@@ -126,7 +126,8 @@ async def _live(agent: SimulatedAgent, phase: float, stop: asyncio.Event) -> Non
     try:
         while not stop.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), max(0.0, due - loop.time()))
+                async with asyncio.timeout_at(due):
+                    await stop.wait()
             if not stop.is_set():
                 await agent.tick()
             due = max(due + PERIOD_SECONDS, loop.time())
