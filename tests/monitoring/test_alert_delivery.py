@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 from django.utils import timezone
 
 from monitoring.alerts.notify import http
-from monitoring.alerts.notify.deliver import PAUSES, Address, deliver, try_out
+from monitoring.alerts.notify.deliver import PAUSES, Address, at_work, deliver, try_out
 from monitoring.alerts.notify.errors import UndeliverableError
 from monitoring.alerts.notify.formats import Post
 from monitoring.alerts.notify.message import trial
@@ -97,6 +97,15 @@ def test_a_message_that_a_worker_left_lying_is_taken_up_by_the_next() -> None:
         Delivery.objects.filter(pk=delivery.pk).update(attempts=1, due=now + timedelta(seconds=60))
         assert deliver(now) == 0
         assert deliver(now + timedelta(seconds=61)) == 1
+
+
+@pytest.mark.django_db
+def test_slow_receivers_take_up_one_thread_of_a_worker_and_no_more() -> None:
+    delivery = planned(channel("webhook", url="http://127.0.0.1:1/"))
+    with at_work:
+        assert deliver(timezone.now()) == 0
+    delivery.refresh_from_db()
+    assert delivery.attempts == 0
 
 
 @pytest.mark.django_db

@@ -1,6 +1,7 @@
 """Carries out what was planned: at least once, with pauses that grow, and given up after a day."""
 
 import logging
+import threading
 import time
 from datetime import datetime, timedelta
 from typing import Any
@@ -44,8 +45,21 @@ class Address(msgspec.Struct, frozen=True):
     recipients: list[str] = []
 
 
+at_work = threading.Lock()
+"""Receivers that keep a sender waiting must not take up all of a worker's threads."""
+
+
 def deliver(now: datetime | None = None) -> int:
-    """Send what is due; how many were taken."""
+    """Send what is due; how many were taken. Nothing while this process is at it already."""
+    if not at_work.acquire(blocking=False):
+        return 0
+    try:
+        return _deliver(now)
+    finally:
+        at_work.release()
+
+
+def _deliver(now: datetime | None) -> int:
     until = time.monotonic() + BUDGET
     taken = 0
     while time.monotonic() < until:
