@@ -1,6 +1,6 @@
-"""What charts and exporters ask of alerts."""
+"""What fires, and the rules that every panel begins with."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from django.utils import timezone
 from dashboard.models import Node
 from monitoring.alerts.builtin import BUILT_IN, edited, reset, seed
 from monitoring.alerts.kinds import KINDS
-from monitoring.alerts.queries import alerts_between, firing, firing_counts, firing_total
+from monitoring.alerts.queries import firing, firing_total
 from monitoring.metrics import METRICS
 from monitoring.models import Alert, Rule
 from tests.monitoring.alert_cast import online
@@ -37,29 +37,12 @@ def alert(node: Node, fired: datetime, **values: Any) -> Alert:
     )
 
 
-def test_a_chart_is_told_what_fired_in_its_time_or_went_on_into_it() -> None:
-    node, now = online(), timezone.now()
-    hour = timedelta(hours=1)
-    over = {"status": "resolved", "rule": None}
-    alert(node, now - 3 * hour, resolved=now - 2 * hour, **over)
-    into = alert(node, now - 3 * hour, resolved=now - hour / 2, **over)
-    still = alert(node, now - hour / 3)
-    found = alerts_between("node", node.pk, now - hour, now)
-    assert [(span.alert, span.until) for span in found] == [
-        (into.pk, into.resolved),
-        (still.pk, None),
-    ]
-    assert found[0].text == "Clock off · box-1"
-    assert alerts_between("node", node.pk + 1, now - hour, now) == []
-    assert len(alerts_between("fleet", None, now - hour, now)) == 2
-
-
-def test_an_exporter_is_told_how_many_fire() -> None:
+def test_what_is_silenced_is_not_counted() -> None:
     node, other, now = online(), online("box-2"), timezone.now()
     alert(node, now)
     alert(other, now, topic=f"{other.pk}/node", hushed=True)
-    assert firing_counts() == {("clock", "warning"): 2}
     assert firing_total() == {"warning": 1}
+    assert [one.node for one in firing("node", other.pk)] == [other]
 
 
 def test_the_gravest_comes_first_and_the_silenced_last() -> None:
