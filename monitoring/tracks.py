@@ -63,12 +63,14 @@ def tracks(
 def layouts(subjects: Sequence[Subject], since: datetime) -> Iterator[Layout]:
     """Of these subjects, those that may have readings from `since` on."""
     topics = {subject.topic for subject in subjects}
-    names = {subject.subject for subject in subjects}
+    own = [subject for subject in subjects if subject.node is not None]
+    asked = Q(node__in={s.node for s in own}, subject__in={s.subject for s in own})
+    asked |= Q(subject__in={s.subject for s in subjects if s.node is None})
     trusted = Progress.objects.filter(level="minute").values_list("until", flat=True).first()
     recent = Q(seen=None)
     if trusted is not None:
         recent |= Q(seen__gte=min(since, trusted) - SEEN_SLACK)
-    described = Layout.objects.filter(recent, subject__in=names)
+    described = Layout.objects.filter(recent, asked)
     for layout in described.only("node_id", "subject", "fields", "shapes"):
         if topic_of(layout.node_id, layout.subject) in topics:
             yield layout

@@ -4,14 +4,16 @@ from datetime import datetime, timedelta
 from math import log10
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import connection
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from dashboard.models import Node
 from monitoring.levels import HOUR
 from monitoring.models.readings import Due, Hour, Minute, Progress, RolledUp
-from monitoring.rollup import roll_up
+from monitoring.rollup import LOCK, roll_up
 from monitoring.shapes import LEVEL
 from tests.monitoring.cast import make_node
 from tests.monitoring.past import Row, beginning, covered, expected, forget_all, keep
@@ -193,3 +195,14 @@ def test_numbers_at_the_edge_of_what_can_be_counted_do_no_harm(node: Node) -> No
     keep(node.pk, start, [(float(n), "cent", numbers[n % 3]) for n in range(120)])
     roll_up(start + timedelta(minutes=15))
     assert Hour.objects.get(layout__node=node).n == [120] * 4
+
+
+def test_two_workers_never_do_the_same(node: Node) -> None:
+    start = beginning()
+    keep(node.pk, start, [second(n) for n in range(60)])
+    now = start + timedelta(minutes=15)
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        assert roll_up(now) == 0
+        other.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+        assert roll_up(now) > 0

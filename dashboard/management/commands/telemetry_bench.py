@@ -54,7 +54,6 @@ FROM (
 ) AS made
 ON CONFLICT DO NOTHING
 """
-TIMES = 7
 
 
 class Command(BaseCommand):
@@ -68,17 +67,20 @@ class Command(BaseCommand):
         parser.add_argument("--devices", type=int, default=8)
         parser.add_argument("--seconds", type=int, default=120, help="of readings to store")
         parser.add_argument("--day", type=int, default=200, help="subjects with a day of minutes")
+        parser.add_argument("--times", type=int, default=7, help="that each chart is read")
 
     def handle(self, *args: Any, **options: Any) -> None:
         with transaction.atomic():
-            told = Bench(**{name: options[name] for name in ("nodes", "devices", "seconds", "day")})
+            told = Bench(
+                **{name: options[name] for name in ("nodes", "devices", "seconds", "day", "times")}
+            )
             self.stdout.write(json.dumps(told.run(), indent=2))
             transaction.set_rollback(True)
 
 
 class Bench:
-    def __init__(self, nodes: int, devices: int, seconds: int, day: int) -> None:
-        self.devices, self.seconds, self.day = devices, seconds, day
+    def __init__(self, nodes: int, devices: int, seconds: int, day: int, times: int) -> None:
+        self.devices, self.seconds, self.day, self.times = devices, seconds, day, times
         self.subjects = nodes * (devices + 1)
         ensure(timezone.now())
         self.end = MINUTE.floor(timezone.now())
@@ -163,7 +165,8 @@ class Bench:
         """Median of some questions, in ms."""
         since = self.end - timedelta(minutes=minutes)
         taken = [
-            _timed(lambda: history(subjects, CHARTED, since, self.end)) for _time in range(TIMES)
+            _timed(lambda: history(subjects, CHARTED, since, self.end))
+            for _time in range(self.times)
         ]
         return round(1000 * median(taken), 1)
 
