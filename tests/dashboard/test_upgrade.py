@@ -26,13 +26,18 @@ def migrate(target: str) -> Any:
     return MigrationExecutor(connection).loader.project_state(goal).apps
 
 
+def update() -> None:
+    """To this release, every application."""
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes())
+
+
 @pytest.fixture
 def old() -> Iterator[Any]:
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("dashboard")[0][1]
     try:
         yield migrate(RELEASE_0_2)
     finally:
-        migrate(newest)
+        update()
 
 
 def stage(old: Any, status: str, replica_status: str) -> None:
@@ -72,7 +77,7 @@ def test_a_deployment_that_ran_is_started_again(
     worker: Worker, old: Any, status: str, launch: str
 ) -> None:
     stage(old, status, launch)
-    migrate("0006_jobs_of_before_slots")
+    update()
     replica = Replica.objects.get()
     assert (replica.role, replica.index, replica.engine_config.plan.world_size) == ("primary", 0, 2)
     lifecycle.resume_on(["node-a"])
@@ -89,7 +94,7 @@ def test_a_deployment_that_ran_is_started_again(
 def test_one_that_had_failed_stays_so(worker: Worker, old: Any) -> None:
     stage(old, "failed", "failed")
     old.get_model("dashboard", "Job").objects.update(status="failed")
-    migrate("0006_jobs_of_before_slots")
+    update()
     lifecycle.reconcile()
     worker.work()
     assert Deployment.objects.get().status == "failed"
