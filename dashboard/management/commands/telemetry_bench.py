@@ -9,7 +9,7 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -40,6 +40,7 @@ OF_A_DEVICE = (
     m.POWER,
     m.ENERGY,
 )
+NUMBERS = ("nodes", "devices", "seconds", "day", "times")
 CHARTED = {metric.name for metric in OF_A_DEVICE[:8]} | {m.POWER.name}
 DAY_OF_MINUTES = """
 INSERT INTO monitoring_minute
@@ -70,10 +71,11 @@ class Command(BaseCommand):
         parser.add_argument("--times", type=int, default=7, help="that each chart is read")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        for name in NUMBERS:
+            if options[name] < 1:
+                raise CommandError(f"--{name} must be at least 1.")
         with transaction.atomic():
-            told = Bench(
-                **{name: options[name] for name in ("nodes", "devices", "seconds", "day", "times")}
-            )
+            told = Bench(**{name: options[name] for name in NUMBERS})
             self.stdout.write(json.dumps(told.run(), indent=2))
             transaction.set_rollback(True)
 
@@ -83,7 +85,8 @@ class Bench:
         self.devices, self.seconds, self.day, self.times = devices, seconds, day, times
         self.subjects = nodes * (devices + 1)
         ensure(timezone.now())
-        self.end = MINUTE.floor(timezone.now())
+        # Just ahead of now, as what comes late takes another way.
+        self.end = MINUTE.floor(timezone.now()) + 2 * MINUTE.step
         self.start = self.end - timedelta(seconds=seconds)
         made = [
             Node(name=f"bench-{n}", address="127.0.0.1", token_hash=f"b{n}") for n in range(nodes)
@@ -92,7 +95,7 @@ class Bench:
 
     def run(self) -> dict[str, Any]:
         before = _size(SECOND.table)
-        rows, took = self._store()
+        rows, took, again = self._store()
         size = (_size(SECOND.table) - before) / rows
         rolled = _timed(lambda: roll_up(self.end))
         minute_size = _size(MINUTE.table) / max(1, _count(MINUTE.table))
@@ -103,6 +106,7 @@ class Bench:
             "numbers_of_a_device": len(OF_A_DEVICE),
             "stored_rows": rows,
             "stored_rows_per_second": round(rows / took),
+            "resent_rows_per_second": round(self.subjects / again),
             "bytes_a_second_row": round(size, 1),
             "bytes_a_minute_row": round(minute_size, 1),
             "gigabytes_a_day": round(
@@ -120,8 +124,8 @@ class Bench:
         gpus = [f"gpu:{index}" for index in range(self.devices)]
         return [Subject(name, "", node=self.nodes[0]) for name in ("node", *gpus)]
 
-    def _store(self) -> tuple[int, float]:
-        """Rows written, and how long Postgres and the packing took."""
+    def _store(self) -> tuple[int, float, float]:
+        """Rows written, how long packing and Postgres took, and how long for one second again."""
         draw, rows, took = Random(1).random, 0, 0.0
         known = {node: self._layouts(node) for node in self.nodes}
         for second in range(self.seconds):
@@ -129,7 +133,7 @@ class Bench:
             frames = [self._frame(node, *known[node], at, draw) for node in self.nodes]
             took += _timed(lambda: store(frames))  # noqa: B023
             rows += sum(frame.stored or 0 for frame in frames)
-        return rows, took
+        return rows, took, _timed(lambda: store(frames))
 
     def _layouts(self, node: int) -> tuple[Layouts, list[int]]:
         samples = [
