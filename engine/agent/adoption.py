@@ -39,7 +39,8 @@ async def find_left_behind(home: Home) -> list[EngineProcess]:
 
 async def _take_over(child: Child, home: Home) -> EngineProcess | None:
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(child.came.wait(), ANSWER_SECONDS)
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await child.came.wait()
     if child.pid is None:
         return None
     try:

@@ -127,7 +127,8 @@ class EngineProcess:
             return
         self.child.signal_group(self.driver.stop_signal)
         try:
-            await asyncio.wait_for(self.exited.wait(), self.driver.stop_seconds)
+            async with asyncio.timeout(self.driver.stop_seconds):
+                await self.exited.wait()
         except TimeoutError:
             self.log.append(f"(still running after {self.driver.stop_seconds:g} s: killed)")
             self.kill()
@@ -228,7 +229,8 @@ class EngineProcess:
         self.log.append(f"({self._reason} Starting it again in {seconds:.3g} s.)")
         self._home.changed()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stop_asked.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._stop_asked.wait()
 
     def _keep(self, line: str, fresh: bool) -> None:
         text = line.replace(self.spec.token, "***") if self.spec.token else line

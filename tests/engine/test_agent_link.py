@@ -223,3 +223,24 @@ def test_the_servers_address_becomes_a_socket_address() -> None:
     assert socket_url("https://panel.example/tandem/") == "wss://panel.example/tandem/ws/agent"
     with pytest.raises(ProtocolError, match="http://host:8000"):
         socket_url("box:8000")
+
+
+async def test_a_link_that_is_lost_as_something_is_to_be_said_still_ends() -> None:
+    """The wake-up and the cancellation come in the same turn of the loop."""
+
+    class Silent:
+        wake = asyncio.Event()
+
+        def outgoing(self) -> list[object]:
+            self.wake.clear()
+            return []
+
+    speaker = Silent()
+    line = link.Link("http://127.0.0.1:1", TOKEN, take_inventory("127.0.0.1"), speaker)  # type: ignore[arg-type]  # it only speaks
+    speaking = asyncio.create_task(line._speak(None))  # type: ignore[arg-type]  # it says nothing
+    for _turn in range(3):
+        await asyncio.sleep(0)
+    speaker.wake.set()
+    speaking.cancel()
+    await asyncio.wait({speaking}, timeout=5)
+    assert speaking.cancelled()
