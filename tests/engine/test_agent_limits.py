@@ -283,6 +283,19 @@ async def test_heads_are_told_their_batch_cap_and_told_again_after_a_restart(
             assert not world.keeper.states()
 
 
+async def test_without_a_word_from_the_panel_heads_are_freed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.agent.limits.keeper.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("engine.agent.limits.keeper.GRACE_SECONDS", 0.0)
+    async with agent_bench(tmp_path) as bench:
+        heads = Heads(bench.supervisor, lambda: None)
+        await bench.started(spec_of(SERVE, role="head"))
+        bench.driver.answers["l1"] = EngineStats(launch="l1", status="ready")
+        async with running(tmp_path, FakeDevices(), heads) as world:
+            await world.until(lambda: bench.driver.held == [("l1", None)], "no cap")
+
+
 async def test_a_node_is_held_to_its_desired_state_and_reports_what_became_of_it(
     tmp_path: Path,
 ) -> None:

@@ -87,6 +87,7 @@ class LimitKeeper:
                     await self._batches.settle(http, self._wanted.batch_caps)
                 elif time.monotonic() > grace:
                     await self._set_devices(Limits())
+                    await self._batches.settle(http, {})
                 self._report()
                 await self._nap()
 
