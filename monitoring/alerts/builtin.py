@@ -6,6 +6,7 @@ from django.utils.translation import gettext_noop as _
 
 from monitoring import metrics as m
 from monitoring.models import Rule, Severity
+from monitoring.probes.xids import GRAVE
 
 NOTE, WARNING, CRITICAL = Severity.NOTE, Severity.WARNING, Severity.CRITICAL
 GIB = 2**30
@@ -144,8 +145,26 @@ BUILT_IN: tuple[dict[str, Any], ...] = (
         metric=m.LINK_SPEED.name,
     ),
     _reading("link-errors", _("Link errors"), m.LINK_ERRORS, WARNING, 0, 0, lasts=0),
-    _reading("xid", _("Accelerator fault (XID)"), m.GPU_XID_ERRORS, CRITICAL, 0, 0, lasts=0),
-    _reading("ecc", _("Memory errors of an accelerator"), m.GPU_ECC_ERRORS, WARNING, 0, 0, lasts=0),
+    _reading(
+        "xid",
+        _("Accelerator fault (XID)"),
+        m.GPU_XID_ERRORS,
+        CRITICAL,
+        0,
+        0,
+        lasts=0,
+        label=", ".join(str(number) for number in GRAVE),
+    ),
+    _reading(
+        "ecc",
+        _("Memory errors of an accelerator"),
+        m.GPU_ECC_ERRORS,
+        WARNING,
+        0,
+        0,
+        lasts=0,
+        label="uncorrected",
+    ),
     _reading(
         "unhealthy",
         _("Accelerator unhealthy"),

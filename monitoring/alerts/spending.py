@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from monitoring.alerts.fleet import fleet
 from monitoring.costs import electricity
 from monitoring.energy import Used, used_by_box
 from monitoring.metrics import ENERGY
@@ -15,7 +16,7 @@ STEP = timedelta(hours=1)
 
 
 def spent(since: datetime, until: datetime, price: Decimal | None) -> float | None:
-    """Of all boxes that tell their energy; None where none does, or nothing has a price."""
+    """Of all real boxes that tell their energy; None where none does, or nothing has a price."""
     tariff = PriceList.current().tariff
     if not tariff.rates and price is None:
         return None
@@ -30,5 +31,12 @@ def spent(since: datetime, until: datetime, price: Decimal | None) -> float | No
 
 
 def _boxes(since: datetime, until: datetime) -> dict[tuple[int, float], Used]:
-    own = [one for one in subjects("everything") if one.role in ("node", "gpu")]
+    made_up = {facts.pk for facts in fleet().nodes() if facts.simulated}
+    own = [
+        one
+        for one in subjects("everything")
+        if one.role in ("node", "gpu") and one.node not in made_up
+    ]
+    if not own:
+        return {}
     return used_by_box(gains(own, {ENERGY.name}, since, until, STEP))

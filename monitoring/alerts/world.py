@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Any
 
 from django.utils.translation import gettext_noop as _
 
@@ -12,7 +13,7 @@ from monitoring.alerts.fleet import DeploymentFacts, NodeFacts, fleet
 from monitoring.alerts.rules import Observation
 from monitoring.alerts.usual import Usuals
 from monitoring.metrics import REQUESTS_RUNNING, Metric
-from monitoring.models import Rule
+from monitoring.models import NodeLimits, Rule
 from monitoring.phases import pulses
 from monitoring.samples import series_key
 from monitoring.scopes import Subject, subjects
@@ -106,6 +107,12 @@ class World:
             and (deployment := self.deployments.get(self.deployment_of(subject) or 0))
             for node in deployment.nodes
         )
+
+    @cached_property
+    def held_back(self) -> dict[int, dict[str, Any]]:
+        """Node -> what quiet hours and power caps hold it to now."""
+        rows = NodeLimits.objects.exclude(wanted={})
+        return dict(rows.values_list("node", "wanted"))
 
     @cached_property
     def _node_names(self) -> dict[str, int]:

@@ -7,6 +7,9 @@ from collections import Counter
 from monitoring.samples import gettext_noop
 
 XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F]+):([0-9a-fA-F]+):([0-9a-fA-F]+)[^)]*\): (\d+)")
+GRAVE = (48, 63, 64, 74, 79, 94, 95)
+"""Of broken memory, links and devices. They are told from 0 on, so that the first one is growth;
+most others are a program's own fault."""
 NOT_READ = gettext_noop("The kernel's log is not read on this node.")
 
 Place = tuple[int, int, int]

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from dashboard.choices import NodeStatus
 from dashboard.models import Deployment, Node
-from engine.protocol.agent import Accelerator
+from engine.protocol.agent import Accelerator, Limits
 from monitoring import metrics as m
 from monitoring import phases, series
 from monitoring.alerts.kinds import KINDS
@@ -19,7 +19,7 @@ from monitoring.alerts.kinds import fleet as fleet_kinds
 from monitoring.alerts.rules import Observation
 from monitoring.alerts.world import Sighting, World
 from monitoring.metrics import Metric
-from monitoring.models import Rule, TariffRate, Usual
+from monitoring.models import NodeLimits, Rule, TariffRate, Usual
 from monitoring.phases import RankNow
 from monitoring.samples import Sample, measured, unavailable
 from monitoring.series import Gain
@@ -338,3 +338,47 @@ def test_what_is_usual_is_looked_up_after_it_was_asked_for(
     world.usuals.look_up()
     [seen] = list(KINDS["slow"].watch(rule, World(now)))
     assert seen.observation.value == pytest.approx(4.0)
+
+
+def test_a_rule_may_ask_for_several_labels() -> None:
+    told = [host(m.GPU_XID_ERRORS, 1.0, label=label) for label in ("", "13", "48", "79")]
+    found = look("metric", (online(), told), metric=m.GPU_XID_ERRORS.name, label="48, 79")
+    assert [s.series.partition("{")[2] for s in found] == ["48}", "79}"]
+
+
+def test_quiet_hours_explain_little_power(deployment: Deployment) -> None:
+    node = _with_gpu(Node.objects.get())
+    told = (
+        node,
+        [_gpu(m.POWER, 12.0), _gpu(m.GPU_POWER_LIMIT, 100.0), engine(m.REQUESTS_RUNNING, 2.0)],
+    )
+    limits = Limits(clock_hertz=1e9, why="Night")
+    row = NodeLimits.objects.create(node=node, wanted=msgspec.to_builtins(limits))
+    assert not one("low_power", told).applies
+    row.wanted = msgspec.to_builtins(Limits(batch_caps={"abc": 1}, why="Night"))
+    row.save()
+    assert not one("low_power", told).applies
+    row.wanted = {}
+    row.save()
+    assert one("low_power", told).applies
+
+
+def test_a_power_limit_that_can_be_read_hides_nothing(deployment: Deployment) -> None:
+    node = _with_gpu(Node.objects.get())
+    limits = msgspec.to_builtins(Limits(power_watts=100.0, why="Always"))
+    NodeLimits.objects.create(node=node, wanted=limits)
+    told = [_gpu(m.POWER, 12.0), engine(m.REQUESTS_RUNNING, 2.0)]
+    assert not one("low_power", (node, told)).applies
+    seen = one("low_power", (node, [*told, _gpu(m.GPU_POWER_LIMIT, 100.0)]))
+    assert (seen.applies, seen.value) == (True, 0.12)
+
+
+def test_made_up_energy_costs_nobody_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = online()
+    node.inventory = msgspec.to_builtins(msgspec.structs.replace(HARDWARE, simulated=True))
+    node.save()
+    used = [Gain(f"{node.pk}/node", m.ENERGY.name, "wall", "", "measured", 0.0, 3.6e7, 3600.0)]
+    monkeypatch.setattr(
+        "monitoring.alerts.spending.gains", lambda subjects, *_: used if subjects else []
+    )
+    assert one("budget", price=Decimal("0.25")).value is None

@@ -11,6 +11,7 @@ import pytest
 
 from monitoring.probes.devices import Device
 from monitoring.probes.nvidia import device
+from monitoring.probes.xids import GRAVE
 from monitoring.samples import Sample
 from tests.peers import nvml
 from tests.peers.nvml import Machine
@@ -72,6 +73,7 @@ def test_an_h100_of_eight(box: Boxes) -> None:
         "gpu_ecc_errors_total remapped": 3.0,
         "gpu_health_ratio": 1.0,
         "gpu_xid_errors_total": 0.0,
+        **{f"gpu_xid_errors_total {number}": 0.0 for number in GRAVE},
     }
     assert samples["gpu:3 power_watts"].source == "NVML, average of 1 s"
     energy = samples["gpu:3 energy_joules_total"]
@@ -252,6 +254,8 @@ def test_faults_are_counted_as_the_driver_reports_them(box: Boxes) -> None:
     machine = box("h100")
     machine.befalls("xid 1 79", "xid 1 48", "xid 1 79")
     samples = machine.read()
+    assert samples["gpu:0 gpu_xid_errors_total 79"].value == 0.0, "the first one is growth"
+    assert "gpu:0 gpu_xid_errors_total 31" not in samples
     assert samples["gpu:1 gpu_xid_errors_total"].value == 3.0
     assert samples["gpu:1 gpu_xid_errors_total 79"].value == 2.0
     assert samples["gpu:1 gpu_xid_errors_total 48"].value == 1.0

@@ -52,7 +52,7 @@ def low_power(rule: Rule, world: World) -> Iterator[Sighting]:
         if power is None:
             continue
         observation = power.observation
-        if not _at_work(world, subject.node):
+        if not _at_work(world, subject.node) or _held_back(world, subject):
             observation = Observation(observation.value, applies=False)
         elif power.value is not None:
             expected = _expected(world, subject)
@@ -67,6 +67,16 @@ def low_power(rule: Rule, world: World) -> Iterator[Sighting]:
 def _at_work(world: World, node: int | None) -> bool:
     """Whether an engine with ranks on the node is answering anybody."""
     return node in world.busy_nodes
+
+
+def _held_back(world: World, subject: Subject) -> bool:
+    """Whether quiet hours make it draw less. A power limit alone does not hide what is wrong where
+    it can be read, because power is set against it."""
+    held = world.held_back.get(subject.node or 0)
+    if held is None:
+        return False
+    by_power_alone = not held.get("clock_hertz") and not held.get("batch_caps")
+    return not (by_power_alone and world.observe(subject.topic, m.GPU_POWER_LIMIT).value)
 
 
 def _expected(world: World, subject: Subject) -> float | None:

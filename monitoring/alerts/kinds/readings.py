@@ -71,7 +71,10 @@ def against_usual(world: World, subject: Subject, seen: Seen) -> Observation:
 
 
 def _fits(rule: Rule, scope: str, label: str) -> bool:
-    return rule.scope in ("", scope) and rule.label in ("", label)
+    """A rule may name several labels, with commas between them."""
+    if rule.scope not in ("", scope):
+        return False
+    return rule.label in ("", label) or label in (one.strip() for one in rule.label.split(","))
 
 
 def _growth(rule: Rule, world: World) -> Iterator[Sighting]:

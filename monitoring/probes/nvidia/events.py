@@ -10,7 +10,7 @@ import pynvml
 from monitoring.metrics import GPU_XID_ERRORS
 from monitoring.probes.devices import Device
 from monitoring.probes.nvidia.calls import Missing, ask
-from monitoring.probes.xids import Place, Xids
+from monitoring.probes.xids import GRAVE, Place, Xids
 from monitoring.samples import Sample, measured, unavailable
 
 WAIT_MILLISECONDS = 1
@@ -63,7 +63,7 @@ class FaultEvents:
                 self._counts[subject][int(event.eventData)] += 1
 
     def samples(self, device: Device, place: Place | None) -> Iterator[Sample]:
-        """Of all faults together, and of each number that has come up."""
+        """Of all faults together, of each grave one, and of each other that has come up."""
         subject, source = device.subject, "NVML events"
         counts = self._counts.get(subject)
         if counts is None:
@@ -78,7 +78,8 @@ class FaultEvents:
                 )
                 return
             counts = self._log.of(place)
-        told = {"": counts.total()} | {str(number): n for number, n in sorted(counts.items())}
+        numbers = sorted({*GRAVE, *counts})
+        told = {"": counts.total()} | {str(number): counts[number] for number in numbers}
         for label, count in told.items():
             yield measured(
                 GPU_XID_ERRORS,
