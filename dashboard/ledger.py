@@ -91,6 +91,13 @@ class Ledger:
     boxes: Mapping[tuple[int, float], Used]
     tenures: Sequence[Tenure]
     work: Mapping[tuple[str, float], Tokens]
+    left_out: int = 0
+    """Simulated nodes that do not count."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether all of it is made up."""
+        return any(node.simulated for node in self.nodes.values())
 
     @property
     def step(self) -> float:
@@ -184,7 +191,7 @@ class Ledger:
 def open_ledger(name: SpanName, now: datetime | None = None) -> Ledger:
     """Of the whole fleet, up to now."""
     now = now or timezone.now()
-    nodes = {node.pk: node for node in Node.objects.order_by("name")}
+    nodes, left_out = _counted()
     window = Window.up_to(now, name, len(nodes))
     tenures = _tenures(window)
     named = {tenure.deployment for tenure in tenures}
@@ -196,7 +203,16 @@ def open_ledger(name: SpanName, now: datetime | None = None) -> Ledger:
         _boxes(nodes.values(), window),
         tenures,
         _work({tenure.launch for tenure in tenures}, window),
+        left_out,
     )
+
+
+def _counted() -> tuple[dict[int, Node], int]:
+    """What is made up never counts beside what is real; alone it is shown, and labelled."""
+    found = list(Node.objects.order_by("name"))
+    real = [node for node in found if not node.simulated]
+    counted = real or found
+    return {node.pk: node for node in counted}, len(found) - len(counted)
 
 
 def _tenures(window: Window) -> list[Tenure]:
@@ -220,14 +236,20 @@ def _tenures(window: Window) -> list[Tenure]:
 
 
 def _boxes(nodes: Iterable[Node], window: Window) -> dict[tuple[int, float], Used]:
-    """Accelerators are asked for only where a box has no meter of its own: they are many."""
+    """Accelerators are asked for only where a box has no meter of its own: they are many. Two
+    meters of the same minutes know no more of them than one."""
     rows = list(nodes)
     own = [Subject("node", node.name, node=node.pk) for node in rows]
     found = gains(own, [ENERGY.name], window.since, window.until, window.step)
-    known: dict[int, float] = defaultdict(float)
+    buckets: dict[tuple[int, float], float] = defaultdict(float)
     for gain in found:
-        if gain.scope in ("wall", "host") and gain.kind in ("measured", "calibrated"):
-            known[energy.node_of(gain.topic)] += gain.covered
+        own_meter = gain.scope in ("wall", "host") and not gain.label
+        if own_meter and gain.kind in ("measured", "calibrated"):
+            key = energy.node_of(gain.topic), gain.at
+            buckets[key] = max(buckets[key], gain.covered)
+    known: dict[int, float] = defaultdict(float)
+    for (node_pk, _at), covered in buckets.items():
+        known[node_pk] += covered
     blind = [node for node in rows if known[node.pk] < SEEN * window.seconds]
     chips = [
         Subject(f"gpu:{chip.index}", chip.name, node=node.pk)

@@ -76,11 +76,14 @@ def used_by_box(gains: Iterable["Gain"]) -> dict[tuple[int, float], Used]:
 
 
 def used(gains: Sequence["Gain"]) -> Used | None:
-    """What one box used, of the gains of its scopes in one bucket."""
+    """What one box used, of the gains of its scopes in one bucket.
+
+    At the wall a label is one plug of several; without all of them nobody knows what it drew.
+    """
     own = [g for g in gains if g.topic.endswith("/node")]
     chips = [g for g in gains if g.scope == "accelerator"]
     found = [
-        _whole("wall", [g for g in own if g.scope == "wall"]),
+        _whole("wall", [g for g in own if g.scope == "wall" and not g.label]),
         _whole("host", [g for g in own if g.scope == "host"]),
         _parts(chips, [g for g in own if g.scope == "cpu"]),
     ]

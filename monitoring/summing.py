@@ -2,7 +2,9 @@
 
 Within one layout a number is there always or never, because an absence and its reason are part of
 the layout. So most growth is the step from one row to the next of the same layout; only where a
-subject changed its layout, the reading before is looked for by its series.
+subject changed its layout, the reading before is looked for by its series, source and kind: another
+meter, or an estimate in its place, began to count at another time, and the step from one to the
+other is nobody's growth.
 """
 
 from monitoring.binned import energy
@@ -58,8 +60,8 @@ WITH taken AS MATERIALIZED (
     WHERE substr(l.shapes, u.i::int, 1) = 'l'
     GROUP BY r.layout_id, r.bucket, u.i
 ), growing AS MATERIALIZED (
-    SELECT l.id, l.family, f.i::int AS i, f.field ->> 0 AS metric, f.field ->> 4 AS scope,
-        f.field ->> 6 AS label
+    SELECT l.id, l.family, f.i::int AS i, f.field ->> 0 AS metric, f.field ->> 2 AS source,
+        f.field ->> 3 AS kind, f.field ->> 4 AS scope, f.field ->> 6 AS label
     FROM layout l CROSS JOIN LATERAL jsonb_array_elements(l.fields) WITH ORDINALITY AS f (field, i)
     WHERE l.family IN (SELECT family FROM reading WHERE crossed)
       AND substr(l.shapes, f.i::int, 1) IN ('c', 'b')
@@ -71,6 +73,7 @@ WITH taken AS MATERIALIZED (
     JOIN stepped s ON s.family = r.family AND s.at < r.at
         AND s.at >= r.at - make_interval(secs => r.most)
     JOIN growing old ON old.id = s.layout_id AND old.metric = new.metric
+        AND old.source = new.source AND old.kind = new.kind
         AND old.scope = new.scope AND old.label = new.label
     WHERE r.crossed AND r.numbers[new.i] IS NOT NULL AND s.numbers[old.i] IS NOT NULL
     ORDER BY r.layout_id, r.at, new.i, s.at DESC, s.layout_id DESC

@@ -65,6 +65,11 @@ class Node(models.Model):
     def hardware(self) -> Inventory | None:
         return msgspec.convert(self.inventory, Inventory) if self.inventory else None
 
+    @property
+    def simulated(self) -> bool:
+        """Whether its readings are made up."""
+        return bool((self.inventory or {}).get("simulated"))
+
     def issue_token(self) -> str:
         """Set a fresh token on this (unsaved) row and return it; it cannot be read again."""
         token = f"tdn_{secrets.token_urlsafe(32)}"

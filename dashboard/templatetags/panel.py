@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from dashboard.ledger import Ledger
 from dashboard.models import Node, Replica
 from dashboard.views.live import replica_name
 from dashboard.views.monitor.urls import TABS
@@ -89,7 +90,18 @@ def _simulated() -> SafeString:
 @register.simple_tag
 def simulated_badge(node: Node) -> SafeString | str:
     """On everything that shows a node whose readings are made up; empty for a real one."""
-    return _simulated() if (node.inventory or {}).get("simulated") else ""
+    return _simulated() if node.simulated else ""
+
+
+@register.simple_tag
+def simulated_books(ledger: Ledger) -> SafeString | str:
+    """On sums that are made of nothing but made-up readings, or a word on what they leave out."""
+    if ledger.simulated:
+        return _simulated()
+    if not ledger.left_out:
+        return ""
+    words = _("Simulated nodes are left out.")
+    return format_html('<span class="card-note">{}</span>', words)
 
 
 @register.simple_tag

@@ -7,11 +7,16 @@ import msgspec
 import pytest
 from django.utils import timezone
 
+from dashboard import ledger as ledger_module
 from dashboard.ledger import SpanName, Window, open_ledger
-from dashboard.models import Deployment, Replica
+from dashboard.models import Deployment, Node, Replica
 from engine.protocol.agent import Accelerator
 from monitoring.energy import NO_ENERGY, per_token
+from monitoring.metrics import ENERGY
 from monitoring.models import PriceList, TariffRate
+from monitoring.samples import Sample
+from monitoring.scopes import Subject
+from monitoring.series import Gain
 from tests.dashboard.pages_cast import HARDWARE
 from tests.monitoring.cast import launch, make_node
 from tests.monitoring.metered import energy, keep, tokens, whole_minutes_ago
@@ -169,3 +174,65 @@ def test_an_empty_fleet_has_empty_books() -> None:
     assert ledger.total().bases == frozenset()
     assert ledger.idle_share is None
     assert ledger.coverage(0.0, 0) is None
+
+
+def simulated(name: str = "sim-1") -> Node:
+    node = make_node(name)
+    node.inventory = msgspec.to_builtins(msgspec.structs.replace(HARDWARE, simulated=True))
+    node.save()
+    keep(node, whole_minutes_ago(12), ((s, [energy(1e6 * s)]) for s in range(0, 601, 5)))
+    return node
+
+
+def test_what_is_made_up_does_not_count_beside_what_is_real() -> None:
+    simulated()
+    serving()
+    ledger = open_ledger("day")
+    assert ledger.total().joules == pytest.approx(300.0 * SECONDS, rel=1e-3)
+    assert {node.name for node in ledger.nodes.values()} == {"box-1", "box-2"}
+    assert (ledger.simulated, ledger.left_out) == (False, 1)
+
+
+def test_a_fleet_of_simulated_nodes_alone_has_books_that_say_so() -> None:
+    simulated()
+    ledger = open_ledger("day")
+    assert ledger.total().joules == pytest.approx(6e8)
+    assert (ledger.simulated, ledger.left_out) == (True, 0)
+
+
+def test_meters_of_the_same_minutes_do_not_keep_accelerators_from_being_asked() -> None:
+    """Wall, host and each of two plugs are known for the first third of the time alone."""
+    node = make_node("box-1")
+    chip = Accelerator(index=0, vendor="nvidia", name="H100")
+    node.inventory = msgspec.to_builtins(msgspec.structs.replace(HARDWARE, accelerators=[chip]))
+    node.save()
+    now = timezone.now()
+    window = Window("day", now - timedelta(minutes=15), now, timedelta(minutes=5))
+    begin = window.since.timestamp()
+    meters = [
+        Gain(f"{node.pk}/node", ENERGY.name, scope, label, "measured", begin, 1e3, 400.0)
+        for scope, label in (("wall", ""), ("wall", "a"), ("wall", "b"), ("host", ""))
+    ]
+    asked: list[str] = []
+
+    def gains(subjects: list[Subject], *_: object) -> list[Gain]:
+        asked.extend(subject.role for subject in subjects)
+        return list(meters) if subjects[0].role == "node" else []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger_module, "gains", gains)
+        ledger_module._boxes([node], window)
+    assert asked == ["node", "gpu"]
+
+
+def test_another_meter_does_not_count_what_it_counted_before() -> None:
+    """An estimate from 0 stands in for a meter that counts in millions; then the meter is back."""
+    node, start = make_node("box-1"), whole_minutes_ago(8)
+
+    def told(second: int) -> list[Sample]:
+        if 60 <= second < 120:
+            return [energy(100.0 * (second - 60), "host", "estimated")]
+        return [energy(5e9 + 100.0 * second, "host")]
+
+    keep(node, start, ((second, told(second)) for second in range(181)))
+    assert open_ledger("day").total().joules == pytest.approx(100 * 177, abs=200)

@@ -301,3 +301,24 @@ def test_limits_in_the_rows_are_what_an_agent_is_sent() -> None:
     follow_schedule()
     wanted = node.limits.wanted
     assert msgspec.to_builtins(wanted)["clock_hertz"] == 1.2e9
+
+
+def test_sums_say_that_simulated_nodes_are_left_out(viewer: Client) -> None:
+    metered_launch()
+    node = make_node("sim-1")
+    node.inventory = {**node.inventory, "simulated": True}
+    node.save()
+    for path in ("/monitor/energy/", "/monitor/costs/"):
+        text = body(viewer, path)
+        assert "Simulated nodes are left out." in text
+        assert "badge-simulated" not in text.partition("toolbar")[2].partition("</div>")[0]
+
+
+def test_sums_of_simulated_nodes_alone_are_labelled(viewer: Client) -> None:
+    node = make_node("sim-1")
+    node.inventory = {**node.inventory, "simulated": True}
+    node.save()
+    for path in ("/monitor/energy/", "/monitor/costs/"):
+        text = body(viewer, path)
+        assert "badge-simulated" in text
+        assert "left out" not in text

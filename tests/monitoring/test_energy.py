@@ -73,9 +73,9 @@ def test_a_processors_packages_are_added_unless_their_sum_is_told() -> None:
     assert used([*packages, gain("cpu", 710)]) == Used(710, MINUTE, "processors", "measured")
 
 
-def test_two_meters_at_one_plug_are_not_added() -> None:
-    found = used([gain("wall", 9000, label="old"), gain("wall", 9100, label="new", covered=59)])
-    assert found == Used(9000, MINUTE, "wall", "measured")
+def test_two_meters_of_one_box_are_not_added() -> None:
+    found = used([gain("host", 9000, label="old"), gain("host", 9100, label="new", covered=59)])
+    assert found == Used(9000, MINUTE, "host", "measured")
 
 
 def test_a_meter_that_was_away_most_of_the_time_does_not_speak_for_it() -> None:
@@ -189,3 +189,10 @@ def test_idle_is_where_no_engine_on_the_box_handled_a_token() -> None:
     assert idle_share(boxes, at_work) == 30_000 / 39_000
     assert idle_share({}, set()) is None
     assert idle_watts(dict(list(boxes.items())[:5]), at_work) == {}
+
+
+def test_one_plug_of_several_is_not_what_the_box_drew() -> None:
+    plugs = [gain("wall", 4000, label="left"), gain("wall", 5000, label="right")]
+    assert used([gain("wall", 9000), *plugs]) == Used(9000, MINUTE, "wall", "measured")
+    assert used([plugs[0], chip(0, 2000)]) == Used(2000, MINUTE, "accelerators", "measured")
+    assert used(plugs[:1]) is None
