@@ -115,3 +115,10 @@ def test_the_same_lines_can_be_taken_along_as_text(viewer: Client) -> None:
 def test_nothing_logged_yet_is_said(viewer: Client) -> None:
     assert "Nothing has been logged yet" in body(viewer, "/monitor/logs/")
     assert "No line matches" in body(viewer, "/monitor/logs/?q=x")
+
+
+def test_a_node_and_a_deployment_link_to_their_own_lines(viewer: Client) -> None:
+    node = make_node("box-1")
+    make_launch(make_smol(), node)
+    assert 'href="/monitor/logs/?node=box-1"' in body(viewer, "/nodes/box-1/")
+    assert 'href="/monitor/logs/?deployment=smol"' in body(viewer, "/deployments/smol/")
