@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import get_args
 
 import msgspec
 from django.utils.translation import gettext_noop
 
+from monitoring.histograms import bound
 from monitoring.metrics import METRICS
 from monitoring.packing import Field, Layout, Numbers
+from monitoring.samples import Kind
 
 MOST_READINGS = 1024
 MOST_FIELDS = 1024
@@ -31,6 +34,11 @@ NO_REASON = gettext_noop("The source gave no reason.")
 _METRIC = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _SUBJECT = re.compile(r"[a-z][a-z0-9]*(:[A-Za-z0-9_.-]+){0,3}")
 _MOST_SUBJECT = 80
+_OURS = "group:"
+"""Subjects that only the panel tells of: what sums up its fleet."""
+_KINDS = frozenset(get_args(Kind))
+_BOUNDS = (20, 80, 20, 300, 60)
+"""Characters of a unit, a source, a scope, a reason and a label."""
 
 
 @dataclass(frozen=True)
@@ -187,24 +195,47 @@ class Layouts:
 
 def check_layout(layout: Layout) -> CheckedLayout:
     """What of it can be stored: names in form, texts in bounds, no series twice."""
-    if len(layout.subject) > _MOST_SUBJECT or not _SUBJECT.fullmatch(layout.subject):
+    known = _SUBJECT.fullmatch(layout.subject) and not layout.subject.startswith(_OURS)
+    if len(layout.subject) > _MOST_SUBJECT or not known:
         fault = f"{layout.subject[:80]!r} is no subject."
         return CheckedLayout("", (), (), (fault,))
     fields, places, refused = [], [], []
     seen: set[tuple[str, str, str]] = set()
     for place, told in enumerate(layout.fields[:MOST_FIELDS]):
-        metric, unit, source, kind, scope, reason, label = told
-        series = (metric, scope, label[:60])
-        if not _METRIC.fullmatch(metric):
-            refused.append(f"{metric[:80]!r} is no metric name.")
+        field = _storable(told)
+        series = field[0], field[4], field[6]
+        if fault := _fault_of(field):
+            refused.append(fault)
         elif series in seen:
-            refused.append(f"{metric} of {layout.subject} is told twice.")
+            refused.append(f"{field[0]} of {layout.subject} is told twice.")
         else:
             seen.add(series)
-            reason = (reason or NO_REASON)[:300] if kind == "unavailable" else ""
-            fields.append((metric, unit[:20], source[:80], kind, scope[:20], reason, label[:60]))
+            fields.append(field)
             places.append(place)
     return CheckedLayout(layout.subject, tuple(fields), tuple(places), tuple(refused))
+
+
+def _storable(told: Field) -> Field:
+    """Its texts in bounds, without the character that Postgres refuses."""
+    metric, unit, source, kind, scope, reason, label = told
+    reason = (reason or NO_REASON) if kind == "unavailable" else ""
+    texts = (unit, source, scope, reason, label)
+    unit, source, scope, reason, label = (
+        text.replace("\x00", "")[:most] for text, most in zip(texts, _BOUNDS, strict=True)
+    )
+    return metric, unit, source, kind, scope, reason, label
+
+
+def _fault_of(field: Field) -> str:
+    """Why it cannot be kept; empty when it can."""
+    metric, kind, label = field[0], field[3], field[6]
+    if not _METRIC.fullmatch(metric):
+        return f"{metric[:80]!r} is no metric name."
+    if kind not in _KINDS:
+        return f"{kind[:20]!r} of {metric} is no kind of reading."
+    if metric.endswith("_bucket") and kind != "unavailable" and bound(label) is None:
+        return f"{label!r} of {metric} is no bound of a histogram."
+    return ""
 
 
 def _reading(layout: CheckedLayout, told: Numbers) -> SubjectReading:

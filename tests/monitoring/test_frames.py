@@ -185,3 +185,31 @@ def _frame_of(layout: Layout, numbers: Numbers) -> Frame:
     layouts = Layouts()
     layouts.learn([layout])
     return layouts.frame(1, 1, AT, [(layout.number, numbers)], ARRIVED)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"kind": "guessed"}, "'guessed' of cpu_utilization_ratio is no kind of reading."),
+        (
+            {"metric": "queue_seconds_bucket", "label": "le=soon"},
+            "'le=soon' of queue_seconds_bucket is no bound of a histogram.",
+        ),
+        ({"subject": "group:gpu"}, "'group:gpu' is no subject."),
+    ],
+)
+def test_what_no_page_could_show_is_refused(changes: dict[str, str], why: str) -> None:
+    frame = checked(sample(1.0, **changes))
+    assert (frame.readings, frame.refused[:1]) == ([], [why])
+
+
+def test_null_characters_are_left_out() -> None:
+    (reading,) = checked(sample(1.0, source="a\x00b", label="\x00c")).readings
+    assert (reading.fields[0][2], reading.fields[0][6]) == ("ab", "c")
+
+
+def test_two_scopes_that_are_cut_to_the_same_are_one_series() -> None:
+    long = "s" * 20
+    frame = checked(sample(1.0, scope=long + "a"), sample(2.0, scope=long + "b"))
+    assert values(frame.readings[0]) == {"cpu_utilization_ratio": 1.0}
+    assert frame.refused == ["cpu_utilization_ratio of node is told twice."]
