@@ -39,7 +39,7 @@ _PATTERNS = (
     (re.compile(r"(://[^/\s:@]*):[^/\s@]+@"), r"\1:" + HIDDEN + "@"),
     (
         re.compile(
-            r"(?i)\b((?:[\w-]*(?:api[_-]?key|password|passwd|secret|token)|authorization)"
+            r"(?i)((?:api[_-]?key|password|passwd|secret|token|\bauthorization)"
             r"[\"']?\s*[=:]\s*[\"']?)(?!bearer\b|basic\b)[^\s\"',;&}]{8,}"
         ),
         r"\1" + HIDDEN,
