@@ -57,6 +57,16 @@ def test_an_answer_that_echoes_the_address_does_not_put_it_on_a_page() -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_with_a_null_character_is_kept_without_it(status: int) -> None:
+    with receiver() as peer:
+        peer.status, peer.answer = status, b"o\x00k"
+        delivery = try_out(channel("webhook", url=peer.url))
+    delivery.refresh_from_db()
+    assert f"{status} ok" in delivery.answer_text
+
+
+@pytest.mark.django_db
 def test_what_is_refused_is_tried_again_with_the_same_key_and_longer_pauses() -> None:
     with receiver() as peer:
         peer.status = 503

@@ -103,10 +103,11 @@ def _claim(now: datetime) -> Delivery | None:
 
 def _attempt(delivery: Delivery, now: datetime, last: bool = False) -> bool:
     try:
-        delivery.answer, delivery.parts = _send(delivery, now)
+        answer, parts = _send(delivery, now)
+        delivery.answer, delivery.parts = answer, _storable(parts)
     except UndeliverableError as error:
         log.warning("A message to the channel %s was not taken: %s", delivery.channel, error)
-        delivery.answer, delivery.parts = error.template, error.parts
+        delivery.answer, delivery.parts = error.template, _storable(error.parts)
         if last or error.final or delivery.attempts > len(PAUSES):
             delivery.status = DeliveryStatus.FAILED
         else:
@@ -130,8 +131,16 @@ def _send(delivery: Delivery, now: datetime) -> tuple[str, dict[str, Any]]:
     status, body = http.send(post)
     if why := refusal(channel.kind, status, body):
         raise UndeliverableError(REFUSED, why=_without_secrets(why, address)[:200])
-    words = body[:400].decode(errors="replace").replace("\x00", "").strip()
+    words = body[:400].decode(errors="replace").strip()
     return TAKEN, {"words": f"{status} {_without_secrets(words, address)[:120]}".strip()}
+
+
+def _storable(parts: dict[str, Any]) -> dict[str, Any]:
+    """A receiver's words, without the character that Postgres refuses."""
+    return {
+        name: part.replace("\x00", "") if isinstance(part, str) else part
+        for name, part in parts.items()
+    }
 
 
 def _without_secrets(words: str, address: Address) -> str:
