@@ -12,6 +12,7 @@ from django.utils import translation
 
 from monitoring.live import live
 from monitoring.view import Client, Key
+from monitoring.visitors import signed_out
 
 log = logging.getLogger(__name__)
 
@@ -47,20 +48,21 @@ class TelemetryConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channe
 
     async def connect(self) -> None:
         self._client = Client()
-        self._sending: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         user = self.scope.get("user")
         if user is None or not user.is_authenticated:
             await self.close(SIGNED_OUT)
             return
         self._language = _language(self.scope["query_string"])
         await self.accept()
-        self._sending = asyncio.create_task(self._send())
+        self._tasks = [asyncio.create_task(self._send()), asyncio.create_task(self._watch())]
 
     async def disconnect(self, code: int) -> None:
         live().hub.leave(self._client)
-        if self._sending is not None:
-            self._sending.cancel()
-            await asyncio.wait({self._sending})
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def receive(
         self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any
@@ -76,6 +78,11 @@ class TelemetryConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channe
             wanted = asked.subscribe
             key = Key(wanted.scope, wanted.id, self._language, asked.grid)
             await live().hub.follow(self._client, key)
+
+    async def _watch(self) -> None:
+        await signed_out(self.scope)
+        with suppress(OSError):
+            await self.close(SIGNED_OUT)
 
     async def _send(self) -> None:
         try:

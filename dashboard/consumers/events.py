@@ -1,11 +1,14 @@
 """`/ws/events`: what changed, for signed-in browsers. Pages fetch the rest themselves."""
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 from dashboard.outbox import FLEET, deployment_group
+from monitoring.visitors import signed_out
 
 SIGNED_OUT = 4403
 UNREADABLE = 4400
@@ -25,6 +28,8 @@ class EventsConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chann
     """Ids and kinds alone: `{"kind": "deployment", "id": 7}`; log lines come with their text."""
 
     watched: str | None = None
+    signed_in: asyncio.Task[None] | None = None
+    """Ends with the user's session."""
 
     async def connect(self) -> None:
         await self.accept()
@@ -32,8 +37,12 @@ class EventsConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chann
             await self.close(SIGNED_OUT)
             return
         await self.channel_layer.group_add(FLEET, self.channel_name)
+        self.signed_in = asyncio.create_task(self._sign_out())
 
     async def disconnect(self, code: int) -> None:
+        if self.signed_in is not None:
+            self.signed_in.cancel()
+            await asyncio.wait({self.signed_in})
         await self.channel_layer.group_discard(FLEET, self.channel_name)
         await self._watch(None)
 
@@ -51,6 +60,11 @@ class EventsConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chann
 
     async def event(self, message: dict[str, Any]) -> None:
         await self.send_json(message["event"])
+
+    async def _sign_out(self) -> None:
+        await signed_out(self.scope)
+        with suppress(OSError):
+            await self.close(SIGNED_OUT)
 
     async def _watch(self, group: str | None) -> None:
         if self.watched:

@@ -1,17 +1,20 @@
 """Signed-in browsers hear what changed; nobody else does."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session
 from django.test import Client
 
 from dashboard import lifecycle
 from dashboard.asgi import application
 from dashboard.consumers import events
 from dashboard.errors import StatusConflict
+from monitoring import consumers
 from tests.dashboard.fleet_cast import Worker, fleet, make_deployment, worker
 from tests.sockets import Closed, SocketClient
 
@@ -29,10 +32,12 @@ def session_cookie() -> bytes:
     return f"{name}={client.cookies[name].value}".encode()
 
 
-async def browser(origin: bytes = b"http://panel.example") -> SocketClient:
+async def browser(
+    origin: bytes = b"http://panel.example", path: str = "/ws/events"
+) -> SocketClient:
     cookie = await database_sync_to_async(session_cookie)()
     headers = [HOST, (b"origin", origin), (b"cookie", cookie)]
-    return SocketClient(application, "/ws/events", headers)
+    return SocketClient(application, path, headers)
 
 
 async def until(socket: SocketClient, **wanted: Any) -> dict[str, Any]:
@@ -75,6 +80,38 @@ async def test_who_is_not_signed_in_is_sent_away(worker: Worker) -> None:
     with pytest.raises(Closed) as closed:
         await socket.receive()
     assert closed.value.code == events.SIGNED_OUT
+    await socket.disconnect()
+
+
+@database_sync_to_async
+def sign_out() -> None:
+    Session.objects.all().delete()
+
+
+@database_sync_to_async
+def close_account() -> None:
+    get_user_model().objects.update(is_active=False)
+
+
+@database_sync_to_async
+def change_password() -> None:
+    user = get_user_model().objects.get()
+    user.set_password("another")
+    user.save()
+
+
+@pytest.mark.parametrize("end", [sign_out, close_account, change_password])
+@pytest.mark.parametrize("path", ["/ws/events", "/ws/telemetry"])
+async def test_whoever_is_signed_out_is_told_nothing_more(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, path: str, end: Callable[[], Awaitable[None]]
+) -> None:
+    monkeypatch.setattr("monitoring.visitors.LOOK_SECONDS", 0.01)
+    socket = await browser(path=path)
+    assert await socket.connect()
+    await end()
+    with pytest.raises(Closed) as closed:
+        await socket.receive()
+    assert closed.value.code in (events.SIGNED_OUT, consumers.SIGNED_OUT)
     await socket.disconnect()
 
 

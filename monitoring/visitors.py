@@ -1,0 +1,35 @@
+"""Whether whoever opened a socket may still look: it may be older than a sign-out, the end of a
+session or of an account."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from channels.auth import get_user
+from django.conf import settings
+from django.db import Error
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 15.0
+
+
+async def signed_out(scope: Mapping[str, Any]) -> None:
+    """Ends once the socket's user is no longer signed in."""
+    while await _signed_in(scope):
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _signed_in(scope: Mapping[str, Any]) -> bool:
+    """A database that does not answer signs nobody out; nor does a user of no session."""
+    if "session" not in scope:
+        return True
+    store = import_module(settings.SESSION_ENGINE).SessionStore
+    try:
+        user = await get_user({"session": store(scope["session"].session_key)})
+    except Error as error:
+        log.info("Whether somebody is still signed in cannot be read: %s", error)
+        return True
+    return bool(user.is_authenticated)
