@@ -76,11 +76,14 @@ def _heads() -> dict[int, list[tuple[str, int]]]:
 
 def _limits(rules: Sequence[Rule], node_id: int, heads: Heads, at: datetime) -> Limits:
     now = held(rules, node_id, at)
-    caps = {launch: now.batch_cap(deployment) for launch, deployment in heads}
+    wished = {launch: now.batch_cap(deployment) for launch, deployment in heads}
+    caps = {launch: rows for launch, rows in wished.items() if rows is not None}
+    if now.power_watts is None and now.clock_hertz is None and not caps:
+        return Limits()  # A batch cap holds nothing back on a node without a head.
     return Limits(
         power_watts=now.power_watts,
         clock_hertz=now.clock_hertz,
-        batch_caps={launch: rows for launch, rows in caps.items() if rows is not None},
+        batch_caps=caps,
         why=now.why,
     )
 

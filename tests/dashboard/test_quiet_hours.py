@@ -104,6 +104,17 @@ def test_a_launch_that_begins_at_night_is_capped_too(nudged: list[int]) -> None:
     assert LimitSpan.objects.count() == 1  # It is the same night.
 
 
+def test_a_batch_cap_holds_back_no_node_without_a_head(nudged: list[int]) -> None:
+    node, other = make_node("box-1"), make_node("box-2")
+    row = Deployment.objects.create(name="smol", model=make_model())
+    make_launch(row, node)
+    QuietRule.objects.create(name="Cap", always=True, deployment=row, batch_cap=2)
+    follow_schedule(NIGHT)
+    assert nudged == [node.pk]
+    assert LimitSpan.objects.get().node == node
+    assert desired_for(other.pk).limits == Limits()
+
+
 def test_charts_are_shaded_where_they_held(nudged: list[int]) -> None:
     node, other = make_node("box-1"), make_node("box-2")
     nights(node=node)
