@@ -86,6 +86,7 @@ class KernelLog:
                 self.close()
                 return
             if not data:
+                self._xids.unread = NO_LOG
                 self.close()
                 return
             self._take(data)

@@ -17,6 +17,7 @@ from monitoring.metrics import (
     NETWORK_SENT,
     Metric,
 )
+from monitoring.probes.counters import Growing
 from monitoring.samples import Sample, Scope, gettext_noop, measured, unavailable
 
 NOTHING_RUNS = gettext_noop("No engine runs here, so nothing is kept free for one.")
@@ -114,17 +115,20 @@ class NetworkProbe:
     scope: Scope = "host"
     metrics: Sequence[Metric] = (NETWORK_RECEIVED, NETWORK_SENT)
 
+    def __init__(self) -> None:
+        self._received, self._sent = Growing(), Growing()
+
     def read(self) -> list[Sample]:
         links = psutil.net_io_counters(pernic=True, nowrap=True)
-        outward = [counters for name, counters in links.items() if name != "lo"]
+        outward = {name: counters for name, counters in links.items() if name != "lo"}
         if not outward:
             reason = gettext_noop("This machine has no network interface but loopback.")
             return [
                 unavailable(metric, reason, source=self.name, scope=self.scope)
                 for metric in self.metrics
             ]
-        received = float(sum(counters.bytes_recv for counters in outward))
-        sent = float(sum(counters.bytes_sent for counters in outward))
+        received = self._received.total({n: float(c.bytes_recv) for n, c in outward.items()})
+        sent = self._sent.total({n: float(c.bytes_sent) for n, c in outward.items()})
         return [
             measured(NETWORK_RECEIVED, received, source=self.name, scope=self.scope),
             measured(NETWORK_SENT, sent, source=self.name, scope=self.scope),

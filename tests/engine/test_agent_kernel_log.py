@@ -89,6 +89,13 @@ async def test_a_flood_is_bounded_and_counted(pipe: Pipe) -> None:
     assert len(told) - len(left_out) + sum(left_out) == 301
 
 
+async def test_a_log_that_ends_counts_no_faults_any_more(tmp_path: Path) -> None:
+    pipe = Pipe(tmp_path / "ending")
+    os.close(pipe._end)
+    await until(lambda: bool(pipe.xids.unread), "the end")
+    assert pipe.xids.unread == "This node's kernel shows no log."
+
+
 async def test_without_a_log_it_is_said_and_the_agent_lives(tmp_path: Path) -> None:
     xids = Xids()
     log = KernelLog(xids, tmp_path / "none")

@@ -99,7 +99,7 @@ def test_raritan_tells_its_decimal_digits(pdu: Pdu) -> None:
 
 
 def test_a_whole_raritan_is_its_inlet(pdu: Pdu) -> None:
-    pdu.numbers |= {f"{RARITAN}.5.2.3.1.4.1.1.5": 330}
+    pdu.numbers |= {f"{RARITAN}.5.2.3.1.4.1.1.5": 330, f"{RARITAN}.3.3.4.1.7.1.1.5": 0}
     assert read(source(pdu, profile="raritan"))["power_watts"].value == 330
 
 
@@ -168,3 +168,26 @@ def test_keys_are_in_no_representation(pdu: Pdu) -> None:
     text = repr(source(pdu, **V3)) + repr(source(pdu))
     for word in (AUTH_KEY, PRIVACY_KEY, COMMUNITY):
         assert word not in text
+
+
+def test_a_counter_that_starts_over_takes_nothing_from_the_sum(pdu: Pdu) -> None:
+    energy = f"{APC}.9.4.3.1.11"
+    pdu.numbers |= {f"{energy}.3": 5000, f"{energy}.4": 3000}
+    reader = PduReader(source(pdu, outlets=(3, 4)))
+    told = []
+    for left, right in ((5000, 3000), (5001, 0), (5002, 2)):
+        pdu.numbers |= {f"{energy}.3": left, f"{energy}.4": right}
+        [joules] = [s.value for s in reader.read() if s.metric == "energy_joules_total"]
+        told.append(joules)
+    reader.close()
+    tenth = 0.1 * 3.6e6
+    assert told == pytest.approx([8000 * tenth, 8001 * tenth, 8004 * tenth])
+
+
+@pytest.mark.parametrize("digits", [{}, {f"{RARITAN}.3.3.4.1.7.1.1.5": 9}])
+def test_a_number_whose_decimal_digits_are_unknown_is_absent(
+    pdu: Pdu, digits: dict[str, int]
+) -> None:
+    pdu.numbers |= {f"{RARITAN}.5.2.3.1.4.1.1.5": 3300, **digits}
+    sample = read(source(pdu, profile="raritan"))["power_watts"]
+    assert (sample.value, sample.reason) == (None, UNKNOWN_OUTLET)

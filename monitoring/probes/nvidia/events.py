@@ -9,7 +9,7 @@ import pynvml
 
 from monitoring.metrics import GPU_XID_ERRORS
 from monitoring.probes.devices import Device
-from monitoring.probes.nvidia.calls import Missing, ask
+from monitoring.probes.nvidia.calls import NOT_SUPPORTED, Missing, ask
 from monitoring.probes.xids import GRAVE, Place, Xids
 from monitoring.samples import Sample, measured, unavailable
 
@@ -68,10 +68,12 @@ class FaultEvents:
         counts = self._counts.get(subject)
         if counts is None:
             source = "kernel log"
-            if self._log.unread:
+            # Of a device whose place is not known nobody can say that it had none.
+            unread = self._log.unread or ("" if place else NOT_SUPPORTED)
+            if unread:
                 yield unavailable(
                     GPU_XID_ERRORS,
-                    self._log.unread,
+                    unread,
                     source=source,
                     scope="accelerator",
                     subject=subject,

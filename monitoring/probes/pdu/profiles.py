@@ -13,6 +13,7 @@ from monitoring.sources import PduSource
 TENTHS_OF_KWH = 0.1 * 3.6e6
 WATT_HOURS = 3600.0
 UNSUPPORTED = -1
+MOST_DIGITS = 6
 
 NOT_METERED = gettext_noop("The PDU does not meter this outlet.")
 UNKNOWN_OUTLET = gettext_noop("The PDU does not know this outlet, or not this way of asking.")
@@ -94,13 +95,19 @@ def _custom(oid: str, factor: float, places: tuple[int, ...]) -> tuple[Counted, 
 
 def total(counted: tuple[Counted, ...], answers: dict[str, int | None]) -> float | str:
     """The sum in base units, or the reason why there is none."""
+    found = amounts(counted, answers)
+    return found if isinstance(found, str) else sum(found.values())
+
+
+def amounts(counted: tuple[Counted, ...], answers: dict[str, int | None]) -> dict[str, float] | str:
+    """Each in base units, by its identifier; or the reason why there is no sum of them."""
     if not counted:
         return NOT_ASKED
-    amounts = [_amount(one, answers) for one in counted]
-    reasons = [amount for amount in amounts if isinstance(amount, str)]
+    found = {one.oid: _amount(one, answers) for one in counted}
+    reasons = [amount for amount in found.values() if isinstance(amount, str)]
     if reasons:
-        return ONE_SILENT if len(reasons) < len(amounts) else reasons[0]
-    return sum(amount for amount in amounts if not isinstance(amount, str))
+        return ONE_SILENT if len(reasons) < len(found) else reasons[0]
+    return {oid: amount for oid, amount in found.items() if not isinstance(amount, str)}
 
 
 def _amount(one: Counted, answers: dict[str, int | None]) -> float | str:
@@ -109,6 +116,7 @@ def _amount(one: Counted, answers: dict[str, int | None]) -> float | str:
         return UNKNOWN_OUTLET
     if value <= UNSUPPORTED:
         return NOT_METERED
-    digits = answers.get(one.digits_oid) or 0
-    # A power of ten beyond reason would be a misread column.
-    return value * one.factor / math.pow(10, digits if 0 <= digits <= 6 else 0)
+    digits = answers.get(one.digits_oid) if one.digits_oid else 0
+    if digits is None or not 0 <= digits <= MOST_DIGITS:  # Then nobody knows what the number is.
+        return UNKNOWN_OUTLET
+    return value * one.factor / math.pow(10, digits)

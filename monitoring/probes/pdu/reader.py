@@ -1,7 +1,8 @@
 """Watts and joules at the plug, of all outlets together."""
 
 from monitoring.metrics import ENERGY, POWER, Metric
-from monitoring.probes.pdu.profiles import total, wanted
+from monitoring.probes.counters import Growing
+from monitoring.probes.pdu.profiles import amounts, total, wanted
 from monitoring.probes.pdu.snmp import Snmp
 from monitoring.samples import Sample, measured, unavailable
 from monitoring.sources import PduSource
@@ -13,12 +14,14 @@ class PduReader:
         self._source = source
         self._wanted = wanted(source)
         self._snmp = Snmp(source)
+        self._joules = Growing()
 
     def read(self) -> list[Sample]:
         answers = self._snmp.get(self._wanted.oids)
+        joules = amounts(self._wanted.energy, answers)
         return [
             self._sample(POWER, total(self._wanted.power, answers)),
-            self._sample(ENERGY, total(self._wanted.energy, answers)),
+            self._sample(ENERGY, joules if isinstance(joules, str) else self._joules.total(joules)),
         ]
 
     def close(self) -> None:
