@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from monitoring.alerts.fleet import simulated_nodes
 from monitoring.export_names import (
     ALIASES,
     PREFIX,
@@ -74,17 +75,18 @@ class _Page:
         now = timezone.now()
         everything = subjects("everything")
         readings = latest(everything, FRESH)
+        made_up = simulated_nodes()
         for subject in everything:
             if (reading := readings.get(subject.topic)) is None:
                 continue
-            self._read(subject, reading)
+            self._read(subject, reading, subject.node in made_up)
             if subject.subject == "node":
                 age = max(0.0, (now - reading.at).total_seconds())
                 self._ages.add(_text((("node", subject.node_name),)), age)
         return "".join(family.write() for family in self._families.values() if family.lines)
 
-    def _read(self, subject: Subject, reading: Latest) -> None:
-        place = _text(_place(subject))
+    def _read(self, subject: Subject, reading: Latest, made_up: bool) -> None:
+        place = _text([*_place(subject), *([("simulated", "true")] if made_up else [])])
         alias = _alias_labels(subject) if self._aliases else ""
         histograms: dict[str, _Histogram] = {}
         for field, number in zip(reading.fields, reading.numbers, strict=True):

@@ -60,3 +60,8 @@ def fleet() -> Fleet:
     if not _fleets:
         raise RuntimeError("No fleet was registered with monitoring.alerts.fleet.")
     return _fleets[0]
+
+
+def simulated_nodes() -> frozenset[int]:
+    """Whose readings are made up: they never pass for real ones."""
+    return frozenset(facts.pk for facts in fleet().nodes() if facts.simulated)

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from monitoring.alerts.fleet import fleet
+from monitoring.alerts.fleet import simulated_nodes
 from monitoring.costs import electricity
 from monitoring.energy import Used, used_by_box
 from monitoring.metrics import ENERGY
@@ -31,7 +31,7 @@ def spent(since: datetime, until: datetime, price: Decimal | None) -> float | No
 
 
 def _boxes(since: datetime, until: datetime) -> dict[tuple[int, float], Used]:
-    made_up = {facts.pk for facts in fleet().nodes() if facts.simulated}
+    made_up = simulated_nodes()
     own = [
         one
         for one in subjects("everything")

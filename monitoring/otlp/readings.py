@@ -22,6 +22,7 @@ from opentelemetry.sdk.metrics.export import (
 )
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+from monitoring.alerts.fleet import simulated_nodes
 from monitoring.export_names import help_of, histogram_of, label_of
 from monitoring.metrics import METRICS
 from monitoring.otlp.names import CONVENTIONS, Known, own_name, unit_of
@@ -55,10 +56,10 @@ class Pusher:
         """None when there is nothing to say."""
         everything = subjects("everything")
         readings = latest(everything, FRESH)
-        page = _Page(self._since)
+        page, made_up = _Page(self._since), simulated_nodes()
         for subject in everything:
             if (reading := readings.get(subject.topic)) is not None:
-                page.read(subject, reading)
+                page.read(subject, reading, subject.node in made_up)
         metrics = page.metrics()
         if not metrics:
             return None
@@ -83,9 +84,9 @@ class _Page:
         self._numbers: dict[str, list[NumberDataPoint]] = {}
         self._bars: dict[str, list[HistogramDataPoint]] = {}
 
-    def read(self, subject: Subject, reading: Latest) -> None:
+    def read(self, subject: Subject, reading: Latest, made_up: bool) -> None:
         at = int(reading.at.timestamp() * 1e9)
-        place = _place(subject)
+        place = _place(subject) | ({"tandem.simulated": "true"} if made_up else {})
         histograms: dict[str, dict[str, float]] = {}
         for field, number in zip(reading.fields, reading.numbers, strict=True):
             metric, label = field[0], field[6]

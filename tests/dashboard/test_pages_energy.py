@@ -306,7 +306,7 @@ def test_limits_in_the_rows_are_what_an_agent_is_sent() -> None:
 def test_sums_say_that_simulated_nodes_are_left_out(viewer: Client) -> None:
     metered_launch()
     node = make_node("sim-1")
-    node.inventory = {**node.inventory, "simulated": True}
+    node.inventory = (node.inventory or {}) | {"simulated": True}
     node.save()
     for path in ("/monitor/energy/", "/monitor/costs/"):
         text = body(viewer, path)
@@ -316,7 +316,7 @@ def test_sums_say_that_simulated_nodes_are_left_out(viewer: Client) -> None:
 
 def test_sums_of_simulated_nodes_alone_are_labelled(viewer: Client) -> None:
     node = make_node("sim-1")
-    node.inventory = {**node.inventory, "simulated": True}
+    node.inventory = (node.inventory or {}) | {"simulated": True}
     node.save()
     for path in ("/monitor/energy/", "/monitor/costs/"):
         text = body(viewer, path)

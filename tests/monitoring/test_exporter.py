@@ -2,10 +2,12 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
+from msgspec.structs import replace
 
 from dashboard.models import ApiKey, Node
 from monitoring import scopes
@@ -14,6 +16,7 @@ from monitoring.metrics import GPU_CLOCK, GPU_UTILIZATION, METRICS
 from monitoring.samples import measured
 from monitoring.scopes import Subject
 from monitoring.store import store
+from tests.dashboard.pages_cast import HARDWARE
 from tests.monitoring.cast import NO_GPU, frame_of, make_node, node_samples
 from tests.monitoring.exporting import (
     box_samples,
@@ -183,3 +186,11 @@ def test_the_page_is_closed_to_everybody_else() -> None:
 def test_an_empty_fleet_has_an_empty_page() -> None:
     assert not Node.objects.exists()
     assert exported() == {}
+
+
+def test_what_is_made_up_says_so() -> None:
+    fill(node_samples())
+    Node.objects.update(inventory=msgspec.to_builtins(replace(HARDWARE, simulated=True)))
+    families = exported()
+    assert only(families["tandem_cpu_utilization_ratio"]).labels["simulated"] == "true"
+    assert {s.labels["simulated"] for s in families["tandem_metric_available"].samples} == {"true"}
