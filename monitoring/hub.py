@@ -11,7 +11,7 @@ from django.db import Error
 from monitoring.fleet_now import GROUPS, sum_up
 from monitoring.relay import Relay
 from monitoring.scopes import ScopeName, subjects
-from monitoring.spots import Spot
+from monitoring.spots import Spot, joined
 from monitoring.view import Client, Key, View
 
 log = logging.getLogger(__name__)
@@ -36,6 +36,8 @@ class Hub:
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
         self._latest: dict[str, Spot] = {}
+        self._parts: dict[str, dict[int, Spot]] = {}
+        """Topic -> the newest that each node told of it; `_latest` has them joined."""
         self._views: dict[Key, View] = {}
         self._by_topic: dict[str, list[View]] = {}
         self._flushed = 0.0
@@ -51,10 +53,12 @@ class Hub:
         touched = False
         for spot in spots:
             topic = spot.topic
-            known = self._latest.get(topic)
+            parts = self._parts.setdefault(topic, {})
+            known = parts.get(spot.node)
             if known is not None and 0.0 <= known.at - spot.at < FORGET_SECONDS:
                 continue
-            self._latest[topic] = spot
+            parts[spot.node] = spot
+            self._latest[topic] = spot if len(parts) == 1 else joined(parts.values())
             for view in self._by_topic.get(topic, ()):
                 view.touch(topic)
                 touched = True
@@ -115,6 +119,7 @@ class Hub:
             self._flush_due.cancel()
             self._flush_due = None
         self._latest.clear()
+        self._parts.clear()
         self._filled.clear()
 
     def _flush_soon(self) -> None:
@@ -150,7 +155,7 @@ class Hub:
             await asyncio.sleep(REFRESH_SECONDS)
             old = time.time() - FORGET_SECONDS
             for topic in [topic for topic, spot in self._latest.items() if spot.at < old]:
-                del self._latest[topic]
+                del self._latest[topic], self._parts[topic]
             await self._resolve(list(self._views.values()))
             self._tell_filled()
 

@@ -145,10 +145,25 @@ def latest(subjects: Sequence[Subject], within: timedelta) -> dict[str, Latest]:
     with connection.cursor() as cursor:
         cursor.execute(LATEST, [list(described), since])
         rows = cursor.fetchall()
-    newest = {}
+    parts: dict[tuple[str, int | None], Latest] = {}
     for pk, at, numbers in rows:
         layout = described[pk]
         topic = topic_of(layout.node_id, layout.subject)
         fields = [tuple(described) for described in layout.fields]
-        newest[topic] = Latest(topic, at, fields, numbers)
+        parts[topic, layout.node_id] = Latest(topic, at, fields, numbers)
+    newest: dict[str, Latest] = {}
+    for (topic, _node), part in parts.items():
+        newest[topic] = _joined(newest.get(topic), part)
     return newest
+
+
+def _joined(known: Latest | None, part: Latest) -> Latest:
+    """A rank's process is read on its own box, its steps by the head of its replica."""
+    if known is None:
+        return part
+    return Latest(
+        part.topic,
+        max(known.at, part.at),
+        [*known.fields, *part.fields],
+        [*known.numbers, *part.numbers],
+    )

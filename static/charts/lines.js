@@ -10,7 +10,7 @@ export function linesOf(spec, store) {
   const found = spec.roles.flatMap((role) => roleLines(spec, role, store));
   colour(found);
   if (spec.heat) return found;
-  if (found.length > MOST_LINES) return [together(found, spec)];
+  if (found.length > MOST_LINES) return fewer(found, spec);
   const banded = found.length <= BAND_LINES;
   for (const line of found) if (!banded && !line.always) line.lo = line.hi = null;
   return found;
@@ -142,7 +142,18 @@ function groupLine(line, group) {
   });
 }
 
-/** More lines than a reader can follow: their mean, and the band they lie in. */
+/** More lines than a reader can follow: one for each thing that is drawn (a scope, a direction). */
+function fewer(lines, spec) {
+  const things = new Map();
+  for (const line of lines.filter((one) => one.column)) {
+    things.set(line.line, [...(things.get(line.line) ?? []), line]);
+  }
+  const drawn = [...things.values()].map((alike) => (alike.length > 1 ? together(alike, spec) : alike[0]));
+  colour(drawn);
+  return drawn;
+}
+
+/** The mean of several lines, and the band they lie in. */
 function together(lines, spec) {
   const step = Math.max(1, ...lines.map((line) => line.step));
   const rows = new Map();
@@ -162,11 +173,12 @@ function together(lines, spec) {
     });
   }
   const t = [...rows.keys()].sort((a, b) => a - b);
-  const told = lines.filter((line) => line.column);
+  const same = (what) => lines.every((line) => line[what] === lines[0][what]);
+  const name = interpolate(gettext("mean of %s, between lowest and highest"), [lines.length]);
   return {
     ...lines[0],
-    name: interpolate(gettext("mean of %s, between lowest and highest"), [told.length]),
-    colour: 0,
+    name: lines[0].line.name ? `${lines[0].line.name} · ${name}` : name,
+    source: same("source") ? lines[0].source : "",
     t,
     v: t.map((at) => rows.get(at)[0] / rows.get(at)[1]),
     lo: t.map((at) => rows.get(at)[2]),
@@ -174,7 +186,7 @@ function together(lines, spec) {
     step,
     always: true,
     beyond: null,
-    kind: told.every((line) => line.kind === told[0].kind) ? told[0]?.kind ?? "unavailable" : "derived",
+    kind: same("kind") ? lines[0].kind : "derived",
     spec,
   };
 }
