@@ -136,7 +136,7 @@ class Ledger:
         return self._sum(self.boxes)
 
     def of_node(self, node: int) -> Sum:
-        return self._sum(key for key in self.boxes if key[0] == node)
+        return self._sum(self._by_node.get(node, []))
 
     def by_period(self) -> list[tuple[str, Sum | None]]:
         """Hours of a day, days of a month, months of a year, by the tariff's clock and in order.
@@ -171,6 +171,13 @@ class Ledger:
         """Share of the time of so many boxes."""
         whole = self.window.seconds * boxes
         return min(1.0, covered / whole) if whole > 0 else None
+
+    @cached_property
+    def _by_node(self) -> dict[int, list[tuple[int, float]]]:
+        found: dict[int, list[tuple[int, float]]] = defaultdict(list)
+        for key in self.boxes:
+            found[key[0]].append(key)
+        return found
 
     @cached_property
     def _tariff(self) -> Tariff:

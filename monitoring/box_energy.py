@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from monitoring import metrics as m
+from monitoring.alerts.fleet import simulated_nodes
 from monitoring.energy import WHOLE, Used, used_by_box
 from monitoring.scopes import Subject
 from monitoring.series import Gain, Series, gains
@@ -16,12 +17,14 @@ LEAST = 100.0
 def energy_per_token(
     subjects: Sequence[Subject], since: datetime, until: datetime, step: timedelta
 ) -> list[Series]:
-    """One series, of the first engine: all boxes of the scope over the tokens of all its engines.
+    """One series, of the first engine: all real boxes of the scope over the tokens of all its
+    engines.
 
     Only buckets in which every box is known and enough was written have a value.
     """
     engines = [subject for subject in subjects if subject.role == "engine"]
-    boxes = [subject for subject in subjects if subject.role in ("node", "gpu")]
+    made_up = simulated_nodes()
+    boxes = [s for s in subjects if s.role in ("node", "gpu") and s.node not in made_up]
     nodes = {subject.node for subject in boxes if subject.role == "node"}
     if not engines or not nodes:
         return []

@@ -322,3 +322,16 @@ def test_sums_of_simulated_nodes_alone_are_labelled(viewer: Client) -> None:
         text = body(viewer, path)
         assert "badge-simulated" in text
         assert "left out" not in text
+
+
+def test_what_no_line_of_the_tariff_covers_costs_nothing_known_not_0(viewer: Client) -> None:
+    metered_launch()
+    TariffRate.objects.create(
+        since=timezone.localdate() + timedelta(days=9),
+        begins=time(0),
+        ends=time(0),
+        price=Decimal("0.36"),
+    )
+    text = body(viewer, "/monitor/energy/")
+    assert ">0.00 <small>" not in text
+    assert "no line of the tariff holds" in text

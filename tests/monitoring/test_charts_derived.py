@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -9,6 +10,7 @@ from django.test import Client
 from monitoring.metrics import ENERGY, FIRST_TOKEN_BUCKET, GENERATED_TOKENS, Metric
 from monitoring.samples import Sample, Scope, measured
 from monitoring.store import store
+from tests.dashboard.pages_cast import HARDWARE
 from tests.monitoring.cast import frame_of, launch, make_node, now
 
 MINUTES = 4
@@ -95,3 +97,23 @@ def test_where_a_box_tells_no_energy_there_is_no_figure(client: Client) -> None:
 
     since = fill(boxes[0].pk, told)
     assert ask(client, deployment.pk, "box_energy_per_token_joules", since) == {}
+
+
+def test_a_simulated_box_has_no_part_in_what_tokens_take(client: Client) -> None:
+    box, made_up = make_node(), make_node("sim-1")
+    made_up.inventory = msgspec.to_builtins(msgspec.structs.replace(HARDWARE, simulated=True))
+    made_up.save()
+    launch("abc", [box])
+    fill(made_up.pk, lambda seconds: [counter(ENERGY, 9e6 * seconds, "node", "wall")])
+
+    def told(seconds: float) -> list[Sample]:
+        return [
+            counter(ENERGY, 120.0 * seconds, "node", "wall"),
+            counter(GENERATED_TOKENS, 40.0 * seconds, "launch:abc", "engine"),
+        ]
+
+    since = fill(box.pk, told)
+    query = {"scope": "fleet", "metrics": "box_energy_per_token_joules"}
+    span = {"from": str(since), "to": str(since + 120)}
+    subjects = client.get("/telemetry/series", query | span).json()["subjects"]
+    assert [s["v"] for subject in subjects for s in subject["series"]] == [[pytest.approx(3.0)] * 2]

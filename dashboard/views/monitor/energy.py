@@ -138,6 +138,7 @@ def _page(
             "deployments": [row for row in rows if row is not None],
             "cost_reason": cost_reason(ledger, total),
             "no_meter": _(NO_METER),
+            "no_line": _(NO_LINE),
             "currency": ledger.prices.currency,
             "rates": _rates(),
             "prices_form": prices or PriceListForm(instance=ledger.prices),
@@ -163,7 +164,9 @@ def cost_reason(ledger: Ledger, total: Sum | None) -> str:
     """Why the energy has no price; empty where it has one."""
     if total is None:
         return _(NO_METER)
-    return _(ENTER_TARIFF) if not ledger.tariff_known else ""
+    if not ledger.tariff_known:
+        return _(ENTER_TARIFF)
+    return _(NO_LINE) if total.priced.unpriced and not total.priced.amount else ""
 
 
 def _bars(ledger: Ledger) -> list[Bar]:
