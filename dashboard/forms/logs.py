@@ -1,4 +1,4 @@
-"""Which lines of the log to show; the same fields stand in the address, so that a link shares it."""
+"""Which lines of the log to show; the same fields stand in the address, so a link shares them."""
 
 from datetime import UTC, datetime
 

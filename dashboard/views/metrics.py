@@ -1,7 +1,7 @@
 """`GET /metrics`: the fleet for Prometheus, for staff or a program with an API key.
 
-`?aliases=vllm` adds vLLM's names for what they mean, as public boards ask for them. They are not there
-unasked: their colons are reserved for rules, which `promtool` holds against a page.
+`?aliases=vllm` adds vLLM's names for what they mean, as public boards ask for them. They are not
+there unasked: their colons are reserved for rules, which `promtool` holds against a page.
 """
 
 from django.contrib.auth.models import User

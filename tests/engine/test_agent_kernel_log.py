@@ -1,4 +1,4 @@
-"""The kernel's warnings reach the panel once, in bounds; what NVIDIA's driver reports is counted."""
+"""The kernel's warnings reach the panel once, in bounds; faults of NVIDIA's driver are counted."""
 
 import asyncio
 import os
