@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Min, Q
 
+from monitoring.alerts.grouping import REOPENS
 from monitoring.alerts.notify.message import compose
 from monitoring.alerts.world import World
 from monitoring.models import Alert, AlertStatus, Channel, Delivery, Incident, Occasion, Severity
@@ -14,6 +15,9 @@ GATHER = timedelta(seconds=4)
 """So that what a dying box takes with it comes in one message."""
 REMEMBERED = timedelta(days=1)
 """How long after its end an incident may still be told to be over."""
+
+FLAPPING = 2
+"""After so many returns the end of an incident is told only once it lasts."""
 
 Told = dict[tuple[int, int], list[Delivery]]
 """(channel, incident) -> what was said, the oldest first."""
@@ -32,7 +36,7 @@ def plan(world: World) -> None:
         for incident in incidents
         for channel in channels
         for occasion, number in _due(
-            channel, incident, told[channel.pk, incident.pk], incident.pk in loud, world.now
+            channel, incident, told[channel.pk, incident.pk], loud.get(incident.pk), world.now
         )
     ]
     Delivery.objects.bulk_create(due, ignore_conflicts=True)
@@ -51,25 +55,29 @@ def _told(channels: list[Channel], incidents: list[Incident]) -> Told:
     return found
 
 
-def _loud(incidents: list[Incident]) -> set[int]:
-    """Those with an alert that nobody silenced."""
+def _loud(incidents: list[Incident]) -> dict[int, datetime]:
+    """Those with an alert that nobody silenced, and since when one has fired."""
     firing = Alert.objects.filter(incident__in=incidents, status=AlertStatus.FIRING, hushed=False)
-    return set(firing.values_list("incident", flat=True))
+    return dict(firing.values_list("incident").annotate(Min("fired")))
 
 
 def _due(
-    channel: Channel, incident: Incident, said: list[Delivery], loud: bool, now: datetime
+    channel: Channel,
+    incident: Incident,
+    said: list[Delivery],
+    loud: datetime | None,
+    now: datetime,
 ) -> Iterator[tuple[Occasion, int]]:
-    opened = _said(said, Occasion.OPENED, incident.reopened)
+    known = _known(incident, said)
     if incident.closed:
         over = _said(said, Occasion.RESOLVED, incident.reopened)
-        if opened and channel.resolved and not over:
+        if known and channel.resolved and not over and _lasts(incident, now):
             yield Occasion.RESOLVED, incident.reopened
         return
-    if not loud or Severity(incident.severity).rank < Severity(channel.least).rank:
+    if loud is None or Severity(incident.severity).rank < Severity(channel.least).rank:
         return
-    if not opened:
-        if _its_turn(channel, incident, now):
+    if not known:
+        if _its_turn(channel, incident, now - (loud if incident.reopened else incident.opened)):
             yield Occasion.OPENED, incident.reopened
     elif Severity(incident.severity).rank > max(_gravity(one) for one in said):
         yield Occasion.WORSE, _count(said, Occasion.WORSE)
@@ -77,8 +85,21 @@ def _due(
         yield Occasion.STILL, _count(said, Occasion.STILL)
 
 
-def _its_turn(channel: Channel, incident: Incident, now: datetime) -> bool:
-    age = now - incident.opened
+def _known(incident: Incident, said: list[Delivery]) -> bool:
+    """Whether the channel has heard of it; of one that comes and goes, once until its end."""
+    if incident.reopened < FLAPPING:
+        return _said(said, Occasion.OPENED, incident.reopened)
+    ends = [one.occasion for one in said if one.occasion in (Occasion.OPENED, Occasion.RESOLVED)]
+    return ends[-1:] == [Occasion.OPENED]
+
+
+def _lasts(incident: Incident, now: datetime) -> bool:
+    """Whether its end may be told: what keeps coming back may do so again."""
+    assert incident.closed is not None
+    return incident.reopened < FLAPPING or now - incident.closed >= REOPENS
+
+
+def _its_turn(channel: Channel, incident: Incident, age: timedelta) -> bool:
     if channel.after_minutes == 0:
         return age >= GATHER
     return incident.acknowledged is None and age >= timedelta(minutes=channel.after_minutes)

@@ -165,3 +165,29 @@ def test_what_is_made_up_says_so_in_its_title() -> None:
     channel()
     clock.rounds(2, (node, HIGH))
     assert Delivery.objects.get().message["title"] == "[Simulated] [Warning] Busy box · box-1"
+
+
+def test_what_comes_and_goes_is_told_as_one_until_it_stays_away() -> None:
+    clock = Clock()
+    only_rule(for_seconds=0, clear_seconds=0)
+    channel()
+    node = online()
+    for _again in range(8):
+        clock.rounds(3, (node, HIGH))
+        clock.rounds(3, (node, LOW))
+    assert Incident.objects.get().reopened == 7
+    assert told() == ["opened", "resolved", "opened", "resolved", "opened"]
+    clock.rounds(2, (node, LOW), seconds=601)
+    assert told()[5:] == ["resolved"]
+
+
+def test_an_escalation_counts_from_the_last_return() -> None:
+    clock = Clock()
+    only_rule(for_seconds=0, clear_seconds=0)
+    channel(after_minutes=5)
+    node = trouble(clock, rounds=50)
+    clock.rounds(4, (node, LOW))
+    clock.rounds(40, (node, HIGH))
+    assert (Incident.objects.get().reopened, told()) == (1, [])
+    clock.rounds(25, (node, HIGH))
+    assert told() == ["opened"]
