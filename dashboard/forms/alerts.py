@@ -84,6 +84,8 @@ class RuleForm(_RuleForm):
             )
         for name in set(self.fields) - used:
             del self.fields[name]
+        if "label" in self.fields:
+            self.fields["label"].help_text = _("Several with commas between them; empty: any.")
         if "price" in self.fields:
             self.fields["price"].help_text = _(
                 "Of a kilowatt-hour, where no tariff is entered under Energy."

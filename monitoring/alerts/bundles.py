@@ -117,6 +117,7 @@ def _told(incident: Incident) -> dict[str, Any]:
         "reopened": incident.reopened,
         "acknowledged": incident.acknowledged,
         "acknowledged_by": incident.acknowledged_by,
+        "simulated": incident.simulated,
     }
 
 

@@ -136,3 +136,8 @@ def test_moments_are_forgotten_after_some_minutes() -> None:
     phases.keep("abc", "ready", [])
     phases.forget(timezone.now() + timedelta(minutes=11))
     assert not RankMoment.objects.exists()
+
+
+def test_it_says_whether_the_box_is_made_up(deployment: Deployment) -> None:
+    incident = critical(Clock())
+    assert content(incident.bundles.get())["incident"]["simulated"] is False
