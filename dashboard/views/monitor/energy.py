@@ -175,7 +175,7 @@ def _bars(ledger: Ledger) -> list[Bar]:
     whole = ledger.window.seconds * len(ledger.nodes) / max(1, len(periods))
     return [
         Bar(
-            name,
+            name.partition("-")[2] if ledger.window.name in ("week", "month") else name,
             one,
             float(one.priced.kwh / most) if one and most else 0.0,
             min(1.0, one.covered / whole) if one and whole else None,
