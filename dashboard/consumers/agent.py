@@ -152,6 +152,9 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
 
     async def _hello(self, message: AgentHello) -> None:
         assert self.node is not None
+        if self.joined:
+            await self._refuse("The hello was said before.", UNREADABLE)
+            return
         if message.version != AGENT_PROTOCOL_VERSION:
             await self._refuse(
                 f"The agent speaks protocol {message.version}, this panel "

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -35,6 +35,9 @@ FRESH = timedelta(seconds=15)
 INFINITE = "+Inf"
 UNKNOWN: Any = None
 """The SDK's types ask for numbers; its encoder leaves out what is None."""
+
+MOST_COUNTED = 2**63 - 1
+"""What the protocol can carry."""
 
 Attributes = dict[str, str]
 Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -114,18 +117,19 @@ class _Page:
     def _add_bars(self, base: str, place: Attributes, parts: dict[str, float], at: int) -> None:
         if INFINITE not in parts or "sum" not in parts:
             return
-        total, count = parts.pop("sum"), parts[INFINITE]
-        bounds = sorted(float(bound) for bound in parts if bound != INFINITE)
-        ordered = sorted(parts.items(), key=lambda part: float(part[0]))
-        steps = pairwise([0.0, *(value for _bound, value in ordered)])
+        total = parts.pop("sum")
+        bounds, counts = zip(*sorted((float(label), n) for label, n in parts.items()), strict=True)
+        rising = [int(count) for count in accumulate(counts, max)]
+        if rising[-1] > MOST_COUNTED:
+            return
         point = HistogramDataPoint(
             attributes=place,
-            start_time_unix_nano=self._start(base, place, count, at),
+            start_time_unix_nano=self._start(base, place, rising[-1], at),
             time_unix_nano=at,
-            count=int(count),
+            count=rising[-1],
             sum=total,
-            bucket_counts=[int(after - before) for before, after in steps],
-            explicit_bounds=bounds,
+            bucket_counts=[after - before for before, after in pairwise([0, *rising])],
+            explicit_bounds=list(bounds[:-1]),
             min=UNKNOWN,
             max=UNKNOWN,
         )

@@ -14,6 +14,7 @@ from dashboard import lifecycle
 from dashboard.consumers import agent as consumer
 from dashboard.models import Event, LogLine, Node
 from engine.protocol.agent import (
+    AGENT_PROTOCOL_VERSION,
     AgentHello,
     AgentWelcome,
     Heartbeat,
@@ -121,6 +122,14 @@ async def test_reports_before_the_hello_are_refused(worker: Worker) -> None:
     agent = FakeAgent(await new_node(), "10.0.0.9")
     assert await agent.socket.connect()
     await agent.say(Observed(0, []))
+    assert isinstance(await agent.receive(), Refused)
+    assert await closed_with(agent) == consumer.UNREADABLE
+
+
+async def test_a_second_hello_is_refused(worker: Worker) -> None:
+    agent = FakeAgent(await new_node(), "10.0.0.9")
+    await agent.dial()
+    await agent.say(AgentHello(AGENT_PROTOCOL_VERSION, inventory("10.0.0.9")))
     assert isinstance(await agent.receive(), Refused)
     assert await closed_with(agent) == consumer.UNREADABLE
 

@@ -87,6 +87,15 @@ def test_a_counter_that_began_anew_says_so(kept: Collector) -> None:
     assert starts == [10, 10, 30, 30]
 
 
+def test_bars_that_fall_or_are_beyond_reason_keep_nothing_else_from_being_sent() -> None:
+    page = readings._Page({})
+    page._add_bars("queue_seconds", {}, {"0.1": 3.0, "0.5": 2.0, "+Inf": 4.0, "sum": 1.0}, 10)
+    page._add_bars("prefill_seconds", {}, {"0.1": 1.0, "+Inf": 1e100, "sum": 1.0}, 10)
+    (point,) = page._bars["queue_seconds"]
+    assert (point.bucket_counts, point.explicit_bounds, point.count) == ([3, 0, 1], [0.1, 0.5], 4)
+    assert "prefill_seconds" not in page._bars
+
+
 @pytest.mark.parametrize(
     ("environment", "on"),
     [
