@@ -14,6 +14,7 @@ from dashboard.models import Deployment, Node
 from engine.protocol.agent import Accelerator, Limits
 from monitoring import metrics as m
 from monitoring import phases, series
+from monitoring.alerts.builtin import BUILT_IN
 from monitoring.alerts.kinds import KINDS
 from monitoring.alerts.kinds import fleet as fleet_kinds
 from monitoring.alerts.rules import Observation
@@ -26,6 +27,7 @@ from monitoring.series import Gain
 from tests.dashboard.pages_cast import HARDWARE
 from tests.monitoring.alert_cast import cpu, online, tell
 from tests.monitoring.cast import launch
+from tests.monitoring.metered import keep, whole_minutes_ago
 
 pytestmark = pytest.mark.django_db
 LAUNCH = "launch:abc"
@@ -382,3 +384,29 @@ def test_made_up_energy_costs_nobody_anything(monkeypatch: pytest.MonkeyPatch) -
         "monitoring.alerts.spending.gains", lambda subjects, *_: used if subjects else []
     )
     assert one("budget", price=Decimal("0.25")).value is None
+
+
+def test_the_first_grave_fault_of_a_device_is_growth_and_others_are_not_looked_at() -> None:
+    node = _with_gpu(online())
+    start = whole_minutes_ago(3)
+
+    def faults(grave: float, own: float) -> list[Sample]:
+        counts = {"": grave + own, "13": own, "79": grave}
+        return [
+            measured(
+                m.GPU_XID_ERRORS,
+                count,
+                source="NVML events",
+                scope="accelerator",
+                subject="gpu:0",
+                label=label,
+            )
+            for label, count in counts.items()
+        ]
+
+    rule = next(rule for rule in BUILT_IN if rule["key"] == "xid")
+    keep(node, start, [(s, faults(0.0, 7.0 if s < 5 else 9.0)) for s in range(10)])
+    asked = {"metric": rule["metric"], "label": rule["label"]}
+    assert one("metric", (node, faults(0.0, 9.0)), **asked).value == 0.0
+    keep(node, start, [(s, faults(1.0, 9.0)) for s in range(10, 20)])
+    assert one("metric", (node, faults(1.0, 9.0)), **asked).value == 1.0
