@@ -24,8 +24,20 @@ run: install
 
 install: $(VENV)/.installed
 
+# Panel and monitoring side by side; then, alone, what needs the processors for itself. With ARGS,
+# just what they ask for.
+SHARED := tests/dashboard tests/monitoring
+ALONE := tests/engine tests/stack tests/chaos $(wildcard tests/test_*.py)
+
 test: $(VENV)/.test-installed
+ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
+else
+	@status=0; \
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(SHARED) || status=1; \
+	$(BIN)/python -m pytest $(ALONE) || status=1; \
+	exit $$status
+endif
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m engine.bench --scheduler
