@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from django.db.models import Min, Q
+from django.db.models import Q
 
 from monitoring.alerts.grouping import REOPENS
 from monitoring.alerts.notify.message import compose
@@ -55,17 +56,30 @@ def _told(channels: list[Channel], incidents: list[Incident]) -> Told:
     return found
 
 
-def _loud(incidents: list[Incident]) -> dict[int, datetime]:
-    """Those with an alert that nobody silenced, and since when one has fired."""
+class Loud(NamedTuple):
+    """What fires of an incident, and nobody silenced."""
+
+    since: datetime
+    rank: int
+    """Of the gravest."""
+
+
+def _loud(incidents: list[Incident]) -> dict[int, Loud]:
     firing = Alert.objects.filter(incident__in=incidents, status=AlertStatus.FIRING, hushed=False)
-    return dict(firing.values_list("incident").annotate(Min("fired")))
+    found: dict[int, Loud] = {}
+    for pk, fired, severity in firing.values_list("incident", "fired", "severity"):
+        assert fired is not None
+        rank = Severity(severity).rank
+        one = found.get(pk, Loud(fired, rank))
+        found[pk] = Loud(min(one.since, fired), max(one.rank, rank))
+    return found
 
 
 def _due(
     channel: Channel,
     incident: Incident,
     said: list[Delivery],
-    loud: datetime | None,
+    loud: Loud | None,
     now: datetime,
 ) -> Iterator[tuple[Occasion, int]]:
     known = _known(incident, said)
@@ -74,12 +88,13 @@ def _due(
         if known and channel.resolved and not over and _lasts(incident, now):
             yield Occasion.RESOLVED, incident.reopened
         return
-    if loud is None or Severity(incident.severity).rank < Severity(channel.least).rank:
+    if loud is None or loud.rank < Severity(channel.least).rank:
         return
     if not known:
-        if _its_turn(channel, incident, now - (loud if incident.reopened else incident.opened)):
+        since = loud.since if incident.reopened else incident.opened
+        if _its_turn(channel, incident, now - since):
             yield Occasion.OPENED, incident.reopened
-    elif Severity(incident.severity).rank > max(_gravity(one) for one in said):
+    elif loud.rank > max(_gravity(one) for one in said):
         yield Occasion.WORSE, _count(said, Occasion.WORSE)
     elif _repeats(channel, incident, said[-1], now):
         yield Occasion.STILL, _count(said, Occasion.STILL)

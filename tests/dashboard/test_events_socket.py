@@ -1,6 +1,6 @@
 """Signed-in browsers hear what changed; nobody else does."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -83,17 +83,14 @@ async def test_who_is_not_signed_in_is_sent_away(worker: Worker) -> None:
     await socket.disconnect()
 
 
-@database_sync_to_async
 def sign_out() -> None:
     Session.objects.all().delete()
 
 
-@database_sync_to_async
 def close_account() -> None:
     get_user_model().objects.update(is_active=False)
 
 
-@database_sync_to_async
 def change_password() -> None:
     user = get_user_model().objects.get()
     user.set_password("another")
@@ -103,12 +100,12 @@ def change_password() -> None:
 @pytest.mark.parametrize("end", [sign_out, close_account, change_password])
 @pytest.mark.parametrize("path", ["/ws/events", "/ws/telemetry"])
 async def test_whoever_is_signed_out_is_told_nothing_more(
-    worker: Worker, monkeypatch: pytest.MonkeyPatch, path: str, end: Callable[[], Awaitable[None]]
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, path: str, end: Callable[[], None]
 ) -> None:
     monkeypatch.setattr("monitoring.visitors.LOOK_SECONDS", 0.01)
     socket = await browser(path=path)
     assert await socket.connect()
-    await end()
+    await database_sync_to_async(end)()
     with pytest.raises(Closed) as closed:
         await socket.receive()
     assert closed.value.code in (events.SIGNED_OUT, consumers.SIGNED_OUT)

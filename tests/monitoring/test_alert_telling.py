@@ -81,6 +81,23 @@ def test_a_channel_hears_what_is_grave_enough_for_it() -> None:
     assert told(pager) == ["opened"]
 
 
+def test_a_reminder_says_what_still_is_and_not_what_was() -> None:
+    clock = Clock()
+    rule = only_rule(for_seconds=0, clear_seconds=0, name="A little", threshold=0.5, clear=0.5)
+    at_once = {"for_seconds": 0, "clear_seconds": 0, "threshold": 0.9, "clear": 0.9}
+    much = {"name": "Much", "severity": "critical", "kind": "metric", "metric": rule.metric}
+    Rule.objects.create(**much, **at_once)
+    everyone, pager = channel("everyone", repeat_minutes=1), channel("pager", least="critical")
+    Channel.objects.filter(pk=pager.pk).update(repeat_minutes=1)
+    node = trouble(clock)
+    clock.rounds(13, (node, [cpu(0.7)]))
+    assert (told(everyone), told(pager)) == (["opened", "still"], ["opened"])
+    title = Delivery.objects.get(channel=everyone, occasion="still").message["title"]
+    assert title == "[Warning, still] A little · box-1"
+    clock.rounds(2, (node, HIGH))
+    assert told(pager) == ["opened", "still"]
+
+
 def test_an_escalation_hears_only_of_what_nobody_has_taken_on() -> None:
     clock = Clock()
     only_rule(for_seconds=0)

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 from django.conf import settings
+from django.utils.translation import gettext, override
 from django.utils.translation import gettext as _
-from django.utils.translation import override
 
 from monitoring.models import Alert, AlertStatus, Incident, Occasion, Severity
 
@@ -36,10 +36,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 def compose(incident: Incident, occasion: Occasion, language: str, now: datetime) -> dict[str, Any]:
     with override(language):
+        severity, name = _what(incident, occasion)
         message = Message(
             occasion=str(occasion),
-            severity=str(incident.severity),
-            title=_title(incident, occasion),
+            severity=str(severity),
+            title=_title(incident, occasion, severity, name),
             lines=_lines(incident, occasion),
             incident=incident.pk,
             about=incident.about,
@@ -82,9 +83,20 @@ def link(path: str) -> str:
     return f"{base}{path}" if base else ""
 
 
-def _title(incident: Incident, occasion: Occasion) -> str:
-    severity = Severity(incident.severity).label
-    parts = {"severity": severity, "incident": str(incident)}
+def _what(incident: Incident, occasion: Occasion) -> tuple[Severity, str]:
+    """How grave it is and what: while it goes on, of what fires now; at its end, all in all."""
+    if occasion != Occasion.RESOLVED:
+        firing = incident.alerts.filter(status=AlertStatus.FIRING, hushed=False)
+        alerts = sorted(firing.order_by("fired", "pk"), key=lambda a: -Severity(a.severity).rank)
+        if alerts:
+            name = gettext(alerts[0].rule_name)
+            name = f"{name} · {incident.about}" if incident.about else name
+            return Severity(alerts[0].severity), name
+    return Severity(incident.severity), str(incident)
+
+
+def _title(incident: Incident, occasion: Occasion, severity: Severity, name: str) -> str:
+    parts = {"severity": severity.label, "incident": name}
     title = _of_occasion(occasion) % parts
     return _("[Simulated] %(title)s") % {"title": title} if incident.simulated else title
 
