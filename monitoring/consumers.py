@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 SEND_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
+MOST_NAME = 64
+"""Characters of a metric's name."""
 SIGNED_OUT = 4401
 TOO_SLOW = 4408
 
@@ -29,7 +31,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 class Asked(msgspec.Struct, frozen=True):
     subscribe: Wanted | None = None
-    grid: str | None = None
+    grid: Annotated[str, msgspec.Meta(max_length=MOST_NAME)] | None = None
     """A metric of every accelerator in the scope, told with `subscribe`."""
     pause: bool | None = None
 

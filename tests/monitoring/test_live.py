@@ -336,10 +336,10 @@ async def test_nobody_follows_without_signing_in() -> None:
 async def test_a_malformed_subscription_is_answered_with_what_is_wrong() -> None:
     browser = Browser()
     await browser.socket.connect()
-    for malformed in ({"subscribe": {"scope": "moon"}}, {"pause": 3}, [1]):
+    for malformed in ({"subscribe": {"scope": "moon"}}, {"pause": 3}, [1], {"grid": "g" * 65}):
         await browser.say(malformed)
         await browser.hear()
-    assert len(browser.errors) == 3
+    assert len(browser.errors) == 4
     await browser.go()
 
 
