@@ -51,7 +51,7 @@ def observe(node_id: int, connection: str, observed: Observed) -> None:
             _observe_deployment(deployment, node, observed, replica_ids)
     _release_ports(node, observed)
     keep_states(node.pk, observed.limits)
-    keep_phases(observed.engines)
+    keep_phases(node.pk, observed.engines)
 
 
 def _concerned(node: Node) -> dict[int, list[int]]:
