@@ -184,11 +184,15 @@ class Layouts:
             frame.refused.append(
                 f"{len(readings)} subjects in one frame; the first {MOST_READINGS} were kept."
             )
+        told: set[str] = set()
         for number, numbers in readings[:MOST_READINGS]:
             layout = self._known.get(number)
             if layout is None or len(numbers) < layout.least:
                 frame.refused.append(f"Reading {number} does not fit what was told of it.")
+            elif layout.subject in told:
+                frame.refused.append(f"{layout.subject} is read twice in one frame.")
             elif layout.fields:
+                told.add(layout.subject)
                 frame.readings.append(_reading(layout, numbers))
         return frame
 

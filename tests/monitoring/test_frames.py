@@ -213,3 +213,13 @@ def test_two_scopes_that_are_cut_to_the_same_are_one_series() -> None:
     frame = checked(sample(1.0, scope=long + "a"), sample(2.0, scope=long + "b"))
     assert values(frame.readings[0]) == {"cpu_utilization_ratio": 1.0}
     assert frame.refused == ["cpu_utilization_ratio of node is told twice."]
+
+
+def test_a_subject_has_one_reading_in_a_frame() -> None:
+    layouts, packer = Layouts(), Packer()
+    ((first, one),) = packer.pack([sample(1.0)])
+    ((second, two),) = packer.pack([sample(2.0, source="another")])
+    assert layouts.learn([first, second]) == []
+    frame = layouts.frame(1, 1, AT, [(first.number, one), (second.number, two)], ARRIVED)
+    assert [values(reading) for reading in frame.readings] == [{"cpu_utilization_ratio": 1.0}]
+    assert frame.refused == ["node is read twice in one frame."]
