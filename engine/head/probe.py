@@ -6,6 +6,7 @@ The rehearsal, before anybody may ask; and a canary, one token whenever nobody h
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from engine.core.counters import Counters
 from engine.core.request import Event, Request
@@ -89,8 +90,18 @@ class Probe:
                 seconds=f"{self._deadlines.canary:g}",
             )
 
+    @property
+    def counters(self) -> Counters:
+        """What others asked. A total that fell again would read as one that began anew."""
+        if not self.rehearsed:
+            return Counters()
+        counters = replace(self._scheduler.counters)
+        if self._own is not None:
+            _uncount(counters, self._own.requests[0])
+        return counters
+
     def without_own(self, events: list[Event]) -> list[Event]:
-        if not self.singing or self._own is None:
+        if self._own is None:
             return events
         return [event for event in events if event.request is not self._own.requests[0]]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def engine_stats(engine: "HeadEngine", peers: Sequence[RankPeer]) -> EngineStats:
-    scheduler, counters, pool = engine.scheduler, engine.scheduler.counters, engine.scheduler.pool
+    scheduler, counters, pool = engine.scheduler, engine.probe.counters, engine.scheduler.pool
     recovery, ranks = engine.recovery, [peer.stats() for peer in peers]
     running = max(0, scheduler.running - engine.probe.singing)
     meter = engine.meter

@@ -192,6 +192,15 @@ async def test_a_canary_sings_when_nobody_asks_and_counts_nowhere() -> None:
     assert stats.canary_seconds is not None
 
 
+async def test_a_canary_that_is_still_on_its_way_counts_nowhere_either() -> None:
+    quick = msgspec.structs.replace(SOON, resting=0.05, canary=30.0)
+    async with head_world(deadlines=quick) as world:
+        await hold(world, 0)
+        await until(lambda: world.engine.scheduler.counters.prompt_tokens > 0, "a canary")
+        stats = await world.stats()
+    assert (stats.steps, stats.prompt_tokens, stats.generated_tokens) == (0, 0, 0)
+
+
 async def test_a_canary_that_does_not_sing_ends_the_epoch() -> None:
     quick = msgspec.structs.replace(SOON, resting=0.05, canary=0.2)
     async with head_world(deadlines=quick) as world:

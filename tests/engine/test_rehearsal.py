@@ -20,6 +20,10 @@ async def test_a_head_is_not_ready_before_an_answer_has_gone_the_whole_way() -> 
         await ranks[0].allow(None)
         await until(lambda: ranks[0].answered == 2, "prompt and one more token")
         assert world.engine.status == "loading", "rank 1 has answered nothing"
+        stats = await world.stats()
+        assert (stats.prompt_tokens, stats.generated_tokens, stats.steps) == (0, 0, 0)
+        assert stats.first_token is not None
+        assert stats.first_token.counts[-1] == 0
         await ranks[1].allow(None)
         await until(lambda: world.engine.status == "ready", "being ready")
 
