@@ -11,7 +11,7 @@ from celery import Celery
 from celery.signals import setup_logging
 from django.conf import settings
 
-from monitoring import otlp
+from monitoring.export import otlp
 
 app = Celery("tandem")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -11,12 +11,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dashboard.models import Deployment, Node, Replica
-from monitoring.effects import TOO_FEW_READINGS, Effect, Points, Spans, effect, pooled
+from monitoring.accounts.effects import TOO_FEW_READINGS, Effect, Points, Spans, effect, pooled
 from monitoring.metrics import NOISE, POWER, TOKENS_PER_SECOND
 from monitoring.models import LimitSpan
 from monitoring.noise import energetic_mean
 from monitoring.scopes import Subject
-from monitoring.series import Series, history
+from monitoring.storage.series import Series, history
 
 WEEK = timedelta(days=7)
 WEEKS = 2

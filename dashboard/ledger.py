@@ -12,14 +12,14 @@ from django.db.models import Q
 from django.utils import timezone
 
 from dashboard.models import Deployment, Node, Replica
-from monitoring import energy
-from monitoring.costs import electricity
-from monitoring.energy import Account, Tenure, Tokens, Used
+from monitoring.accounts import energy
+from monitoring.accounts.costs import electricity
+from monitoring.accounts.energy import Account, Tenure, Tokens, Used
+from monitoring.accounts.tariffs import Priced, Tariff
 from monitoring.metrics import ENERGY, GENERATED_TOKENS, PROMPT_TOKENS
 from monitoring.models import PriceList
 from monitoring.scopes import Subject
-from monitoring.series import gains
-from monitoring.tariffs import Priced, Tariff
+from monitoring.storage.series import gains
 
 SpanName = Literal["day", "week", "month", "year"]
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -5,7 +5,7 @@ from django.urls import URLPattern, path, re_path
 
 from dashboard.consumers.chat import ChatConsumer
 from dashboard.consumers.events import EventsConsumer
-from monitoring.consumers import TelemetryConsumer
+from monitoring.live.consumers import TelemetryConsumer
 
 websocket_urlpatterns: list[URLPattern] = [
     path("ws/events", EventsConsumer.as_asgi()),

@@ -10,7 +10,6 @@ from django.utils.translation import gettext_lazy
 
 from dashboard.choices import NodeStatus
 from dashboard.models import Node
-from monitoring import series
 from monitoring.metrics import (
     ENERGY,
     FAN_SPEED,
@@ -25,6 +24,7 @@ from monitoring.metrics import (
 from monitoring.models import NodeSource
 from monitoring.packing import Field
 from monitoring.scopes import Subject
+from monitoring.storage import series
 from monitoring.vault import SealError
 
 RECENT = timedelta(seconds=15)

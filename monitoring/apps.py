@@ -18,7 +18,7 @@ def make_parts(plan: Any = (), **_given: Any) -> None:
     from django.db import connection
     from django.utils import timezone
 
-    from monitoring.partitions import ensure
+    from monitoring.storage.partitions import ensure
 
     if "monitoring_hour" in connection.introspection.table_names():
         ensure(timezone.now())

@@ -15,12 +15,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 from msgspec import Meta
 
-from monitoring import charts, metrics
-from monitoring.derived import derived, only_derived
+from monitoring import metrics
+from monitoring.charts import panels as charts
+from monitoring.charts.derived import derived, only_derived
 from monitoring.scopes import Subject, subjects
-from monitoring.series import History, history
-from monitoring.series_csv import csv_response
-from monitoring.series_json import series_json
+from monitoring.storage.series import History, history
+from monitoring.storage.series_csv import csv_response
+from monitoring.storage.series_json import series_json
 
 DEFAULT_MINUTES = 15
 FURTHEST = 10 * 366 * 24 * 3600

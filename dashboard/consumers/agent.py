@@ -38,7 +38,7 @@ from engine.protocol.agent import (
     decode_from_agent,
     encode,
 )
-from monitoring.ingest import Intake
+from monitoring.live.ingest import Intake
 
 log = logging.getLogger(__name__)
 

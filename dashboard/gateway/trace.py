@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from dashboard.gateway.errors import ApiError
-from monitoring import otlp
+from monitoring.export import otlp
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -139,7 +139,7 @@ def _tracer() -> "Tracer":
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    from monitoring.otlp.resource import resource
+    from monitoring.export.otlp.resource import resource
 
     provider = TracerProvider(resource=resource())
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

@@ -7,12 +7,12 @@ from dashboard.celery import app
 from dashboard.jobs import runner
 from dashboard.lifecycle.jobs import RUN_TASK
 from dashboard.lifecycle.nodes import RECONCILE_TASK
-from monitoring import otlp
 from monitoring.alerts.evaluate import evaluate
 from monitoring.alerts.notify.deliver import deliver
 from monitoring.alerts.upkeep import forget as forget_alerts
-from monitoring.retention import care
-from monitoring.rollup import roll_up
+from monitoring.export import otlp
+from monitoring.storage.retention import care
+from monitoring.storage.rollup import roll_up
 
 
 @app.task(name=RUN_TASK)
@@ -60,7 +60,7 @@ def telemetry_care() -> None:
 def push_metrics() -> None:
     """To an OpenTelemetry collector, where one is named."""
     if otlp.wanted("metrics"):
-        from monitoring.otlp.readings import pusher
+        from monitoring.export.otlp.readings import pusher
 
         pusher().push()
 

@@ -16,8 +16,8 @@ from dashboard.lifecycle.record import record
 from dashboard.models import Node, Replica
 from dashboard.sentences import Sentence
 from engine.protocol.agent import Limits, LimitState
+from monitoring.accounts.quiet import Rule, held
 from monitoring.models import LimitSpan, NodeLimits, QuietRule
-from monitoring.quiet import Rule, held
 
 Heads = Sequence[tuple[str, int]]
 """Launches whose head is on a node, and their deployments."""

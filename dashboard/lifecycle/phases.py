@@ -2,8 +2,8 @@
 
 from dashboard.models import Replica
 from engine.protocol.stats import EngineStats
-from monitoring import phases
-from monitoring.phases import RankNow
+from monitoring.alerts import phases
+from monitoring.alerts.phases import RankNow
 
 
 def keep_phases(node_id: int, engines: list[EngineStats]) -> None:

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_GET
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.keys import authenticate
 from dashboard.standings import Standings
-from monitoring import exporter
-from monitoring.export_alerts import FiringAlerts
+from monitoring.export import prometheus as exporter
+from monitoring.export.alerts import FiringAlerts
 
 
 @require_GET

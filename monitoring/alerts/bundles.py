@@ -11,7 +11,7 @@ import msgspec
 from django.conf import settings
 from django.utils.translation import override
 
-from monitoring import phases
+from monitoring.alerts import phases
 from monitoring.alerts.fleet import fleet
 from monitoring.models import Alert, Bundle, Incident, Layout, Reading
 from monitoring.scopes import Subject, launch_of, subjects

@@ -9,8 +9,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
-from monitoring import phases
-from monitoring.alerts import bundles, incidents, telling
+from monitoring.alerts import bundles, incidents, phases, telling
 from monitoring.alerts.fleet import fleet
 from monitoring.alerts.grouping import Cover, Place, covered
 from monitoring.alerts.kinds import GROWTH, KINDS

@@ -3,14 +3,14 @@
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from monitoring.accounts.costs import electricity
+from monitoring.accounts.energy import Used, used_by_box
+from monitoring.accounts.tariffs import kwh
 from monitoring.alerts.fleet import simulated_nodes
-from monitoring.costs import electricity
-from monitoring.energy import Used, used_by_box
 from monitoring.metrics import ENERGY
 from monitoring.models import PriceList
 from monitoring.scopes import subjects
-from monitoring.series import gains
-from monitoring.tariffs import kwh
+from monitoring.storage.series import gains
 
 STEP = timedelta(hours=1)
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from monitoring.models import Usual
 from monitoring.scopes import Subject
-from monitoring.series import Series, history
+from monitoring.storage.series import Series, history
 
 AFTER = timedelta(minutes=15)
 """How long an answer is believed."""

@@ -10,14 +10,14 @@ from typing import Any
 from django.utils.translation import gettext_noop as _
 
 from monitoring.alerts.fleet import DeploymentFacts, NodeFacts, fleet
+from monitoring.alerts.phases import pulses
 from monitoring.alerts.rules import Observation
 from monitoring.alerts.usual import Usuals
 from monitoring.metrics import REQUESTS_RUNNING, Metric
 from monitoring.models import NodeLimits, Rule
-from monitoring.phases import pulses
 from monitoring.samples import series_key
 from monitoring.scopes import Subject, subjects
-from monitoring.series import Gain, Latest, gains, latest
+from monitoring.storage.series import Gain, Latest, gains, latest
 
 FRESH = timedelta(seconds=12)
 """A reading older than that says nothing of now."""

@@ -9,9 +9,9 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from monitoring import costs
-from monitoring.tariffs import Rate, Tariff, Vat
-from monitoring.weekly import EVERY_DAY, Weekly
+from monitoring.accounts import costs
+from monitoring.accounts.tariffs import Rate, Tariff, Vat
+from monitoring.accounts.weekly import EVERY_DAY, Weekly
 
 NOT_NEGATIVE = [MinValueValidator(Decimal(0))]
 

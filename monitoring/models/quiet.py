@@ -5,9 +5,9 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from monitoring.accounts.quiet import Rule
+from monitoring.accounts.weekly import Weekly
 from monitoring.models.energy import every_day
-from monitoring.quiet import Rule
-from monitoring.weekly import Weekly
 
 MEGA = 1e6
 

@@ -5,9 +5,9 @@ stands once in its `Layout`. So a row costs 24 bytes of header, 16 of key and 8 
 reasons stay exact for every second, a new metric needs no migration, and the numbers of one subject
 lie side by side as they are drawn. Roll-ups have the same shape.
 
-The tables are partitioned by time (`monitoring.partitions`), which is why the time is part of each
-key. They have no foreign key in the database: removing a node removes its layouts at once, and the
-rows that nothing describes any more are never read and go with their partition.
+The tables are partitioned by time (`monitoring.storage.partitions`), which is why the time is part
+of each key. They have no foreign key in the database: removing a node removes its layouts at once,
+and the rows that nothing describes any more are never read and go with their partition.
 """
 
 from django.contrib.postgres.fields import ArrayField
@@ -26,7 +26,7 @@ class Layout(models.Model):
     fields = models.JSONField()
     """One list a number: metric, unit, source, kind, scope, reason, label."""
     shapes = models.TextField()
-    """One letter a number, for the roll-up: see `monitoring.shapes`."""
+    """One letter a number, for the roll-up: see `monitoring.storage.shapes`."""
     created = models.DateTimeField(auto_now_add=True)
     seen = models.DateTimeField(null=True)
     """Within ten minutes, the newest minute that was rolled up with it."""

@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.charts import panel
+from monitoring.charts.panels import panel
 from monitoring.samples import Kind
 
 register = template.Library()

@@ -4,8 +4,8 @@ import pytest
 from asgiref.sync import SyncToAsync
 from django.db import connections
 
-from monitoring.live import live
-from monitoring.writer import writer
+from monitoring.live.desk import live
+from monitoring.live.writer import writer
 
 SECONDS = 20.0
 

@@ -12,7 +12,7 @@ from dashboard.gateway.upstream import close_session
 from dashboard.models import Deployment
 from monitoring.metrics import METRICS, Metric
 from monitoring.samples import Sample, Scope, unavailable
-from monitoring.store import store
+from monitoring.storage.store import store
 from tests.dashboard.absence import in_csv, in_json, in_page, in_prometheus
 from tests.dashboard.pages_cast import make_launch, make_model, make_node, operator
 from tests.monitoring.cast import frame_of

@@ -253,7 +253,7 @@ async def test_a_heartbeat_waits_neither_for_the_database_nor_for_readings(
     worker: Worker, nothing_live_left: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = threading.Event()
-    monkeypatch.setattr("monitoring.writer.store", lambda frames: release.wait(20))
+    monkeypatch.setattr("monitoring.live.writer.store", lambda frames: release.wait(20))
     async with FakeAgent(await new_node(), "10.0.0.9") as agent:
         await agent.say(Telemetry(0, time.time(), [Layout(0, "node", (CPU,))], [(0, (0.5,))]))
         for _ in range(5):

@@ -14,7 +14,7 @@ from dashboard import lifecycle
 from dashboard.asgi import application
 from dashboard.consumers import events
 from dashboard.errors import StatusConflict
-from monitoring import consumers
+from monitoring.live import consumers
 from tests.dashboard.fleet_cast import Worker, fleet, make_deployment, worker
 from tests.sockets import Closed, SocketClient
 

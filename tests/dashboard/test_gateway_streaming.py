@@ -148,7 +148,10 @@ async def test_a_head_that_does_not_even_begin_to_answer_is_502(
             assert response.status == 502
 
 
-async def test_a_head_that_dies_before_a_whole_answer_is_502() -> None:
+async def test_a_head_that_dies_before_a_whole_answer_is_502(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hold, "WAIT_SECONDS", 0.3)
     async with running(FakeHead(dies=True, hold_at=0)) as head:
         head.release.set()
         secret = await database_sync_to_async(stage)(head)

@@ -11,12 +11,12 @@ from dashboard import ledger as ledger_module
 from dashboard.ledger import SpanName, Window, open_ledger
 from dashboard.models import Deployment, Node, Replica
 from engine.protocol.agent import Accelerator
-from monitoring.energy import NO_ENERGY, per_token
+from monitoring.accounts.energy import NO_ENERGY, per_token
 from monitoring.metrics import ENERGY
 from monitoring.models import PriceList, TariffRate
 from monitoring.samples import Sample
 from monitoring.scopes import Subject
-from monitoring.series import Gain
+from monitoring.storage.series import Gain
 from tests.dashboard.pages_cast import HARDWARE
 from tests.monitoring.cast import launch, make_node
 from tests.monitoring.metered import energy, keep, tokens, whole_minutes_ago

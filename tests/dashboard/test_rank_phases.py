@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from dashboard.lifecycle.phases import keep_phases
 from engine.protocol.stats import EngineStats, RankStats
-from monitoring import phases
+from monitoring.alerts import phases
 from tests.monitoring.cast import launch, make_node
 
 

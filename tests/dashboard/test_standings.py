@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.standings import Standings
-from monitoring.exporter import render
+from monitoring.export.prometheus import render
 from tests.dashboard.gateway_cast import make_deployment, make_replica
 
 pytestmark = pytest.mark.django_db

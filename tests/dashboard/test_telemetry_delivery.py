@@ -14,10 +14,10 @@ from dashboard import lifecycle
 from dashboard.asgi import application
 from engine.agent import link, outbox
 from engine.agent.simulation.fleet import Plan, SimulatedAgent
-from monitoring import writer as writing
-from monitoring.frames import Frame
+from monitoring.live import writer as writing
+from monitoring.live.frames import Frame
 from monitoring.models import Reading
-from monitoring.store import store
+from monitoring.storage.store import store
 from tests.dashboard.fleet_cast import worker
 
 __all__ = ["worker"]

@@ -14,7 +14,7 @@ from monitoring.alerts.evaluate import evaluate
 from monitoring.metrics import CPU_UTILIZATION
 from monitoring.models import Alert, Rule
 from monitoring.samples import Sample, measured, unavailable
-from monitoring.store import store
+from monitoring.storage.store import store
 from tests.monitoring.cast import frame_of, make_node
 
 _numbers = count(1)

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from dashboard.choices import DeploymentStatus, ReplicaStatus
 from dashboard.models import Deployment, Model, Node, Rank, Replica
-from monitoring.frames import Frame, Layouts
-from monitoring.live import publish
+from monitoring.live.desk import publish
+from monitoring.live.frames import Frame, Layouts
 from monitoring.metrics import (
     CPU_UTILIZATION,
     GPU_UTILIZATION,
@@ -21,7 +21,7 @@ from monitoring.metrics import (
 )
 from monitoring.packing import Packer
 from monitoring.samples import Sample, measured, unavailable
-from monitoring.store import store
+from monitoring.storage.store import store
 
 NO_GPU = "No supported accelerator was found."
 NOTHING_GENERATED = "Nothing was generated in the last second."

@@ -10,9 +10,9 @@ from prometheus_client.samples import Sample as Exported
 from engine.agent.engine_samples import engine_samples, silent_samples
 from engine.protocol.stats import EngineStats, HistogramStats, RankStats
 from monitoring import metrics as m
-from monitoring.exporter import render
+from monitoring.export.prometheus import render
 from monitoring.samples import Sample, measured, unavailable
-from monitoring.store import store
+from monitoring.storage.store import store
 from tests.monitoring.cast import NO_GPU, frame_of, launch, make_node, node_samples
 
 BUSY = EngineStats(

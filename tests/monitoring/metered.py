@@ -8,7 +8,7 @@ from django.utils import timezone
 from dashboard.models import Node
 from monitoring.metrics import ENERGY, GENERATED_TOKENS, POWER, PROMPT_TOKENS
 from monitoring.samples import Kind, Sample, Scope, measured
-from monitoring.store import store
+from monitoring.storage.store import store
 from tests.monitoring.cast import frame_of
 
 

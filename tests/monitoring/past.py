@@ -10,10 +10,10 @@ from math import log10
 from django.db import connection
 from django.utils import timezone
 
-from monitoring.levels import HOUR
 from monitoring.metrics import CPU_UTILIZATION, ENERGY, FIRST_TOKEN_BUCKET, NOISE
 from monitoring.samples import Sample, measured, unavailable
-from monitoring.store import store
+from monitoring.storage.levels import HOUR
+from monitoring.storage.store import store
 from tests.monitoring.cast import frame_of
 
 TABLES = (

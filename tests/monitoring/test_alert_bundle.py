@@ -7,11 +7,10 @@ import pytest
 from django.utils import timezone
 
 from dashboard.models import Deployment, Event, LogLine, Node, Replica
-from monitoring import phases
-from monitoring.alerts import bundles
+from monitoring.alerts import bundles, phases
+from monitoring.alerts.phases import RankNow
 from monitoring.metrics import STEP_SECONDS
 from monitoring.models import Bundle, Incident, RankMoment, Reading
-from monitoring.phases import RankNow
 from monitoring.samples import measured
 from tests.monitoring.alert_cast import Clock, cpu, online, only_rule, tell
 from tests.monitoring.cast import launch

@@ -13,17 +13,18 @@ from dashboard.choices import NodeStatus
 from dashboard.models import Deployment, Node
 from engine.protocol.agent import Accelerator, Limits
 from monitoring import metrics as m
-from monitoring import phases, series
+from monitoring.alerts import phases
 from monitoring.alerts.builtin import BUILT_IN
 from monitoring.alerts.kinds import KINDS
 from monitoring.alerts.kinds import fleet as fleet_kinds
+from monitoring.alerts.phases import RankNow
 from monitoring.alerts.rules import Observation
 from monitoring.alerts.world import Sighting, World
 from monitoring.metrics import Metric
 from monitoring.models import NodeLimits, Rule, TariffRate, Usual
-from monitoring.phases import RankNow
 from monitoring.samples import Sample, measured, unavailable
-from monitoring.series import Gain
+from monitoring.storage import series
+from monitoring.storage.series import Gain
 from tests.dashboard.pages_cast import HARDWARE
 from tests.monitoring.alert_cast import cpu, online, tell
 from tests.monitoring.cast import launch

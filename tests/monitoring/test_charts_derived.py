@@ -9,7 +9,7 @@ from django.test import Client
 
 from monitoring.metrics import ENERGY, FIRST_TOKEN_BUCKET, GENERATED_TOKENS, Metric
 from monitoring.samples import Sample, Scope, measured
-from monitoring.store import store
+from monitoring.storage.store import store
 from tests.dashboard.pages_cast import HARDWARE
 from tests.monitoring.cast import frame_of, launch, make_node, now
 

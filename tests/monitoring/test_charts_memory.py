@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.memory import (
+from monitoring.charts.memory import (
     UNKNOWN,
     Amount,
     Bar,

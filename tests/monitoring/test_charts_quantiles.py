@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.histograms import bound, quantile
+from monitoring.charts.histograms import bound, quantile
 
 
 def bars(counts: dict[float, float]) -> list[tuple[float, float]]:

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from monitoring.costs import (
+from monitoring.accounts.costs import (
     ENTER_CLOUD,
     ENTER_PURCHASE,
     ENTER_TARIFF,
@@ -19,9 +19,9 @@ from monitoring.costs import (
     payback,
     per_million,
 )
-from monitoring.energy import Used
-from monitoring.tariffs import Priced, Rate, Tariff
-from monitoring.weekly import Weekly
+from monitoring.accounts.energy import Used
+from monitoring.accounts.tariffs import Priced, Rate, Tariff
+from monitoring.accounts.weekly import Weekly
 
 START = datetime(2026, 11, 27, tzinfo=UTC).timestamp()
 FLAT = Tariff((Rate(Decimal("0.25"), Weekly(), date(2020, 1, 1)),), ZoneInfo("UTC"))

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from monitoring.effects import NEVER_HELD, TOO_FEW, effect, pooled
+from monitoring.accounts.effects import NEVER_HELD, TOO_FEW, effect, pooled
 from monitoring.noise import energetic_mean
 
 ZONE = ZoneInfo("UTC")

@@ -3,7 +3,7 @@ out. What a token took: of all boxes of a deployment, worked out by hand."""
 
 import pytest
 
-from monitoring.energy import (
+from monitoring.accounts.energy import (
     FEW_TOKENS,
     NEVER_IDLE,
     NO_ENERGY,
@@ -19,7 +19,7 @@ from monitoring.energy import (
     used,
     used_by_box,
 )
-from monitoring.series import Gain
+from monitoring.storage.series import Gain
 
 MINUTE = 60.0
 

@@ -4,8 +4,8 @@ import pytest
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from monitoring.export_alerts import FiringAlerts
-from monitoring.exporter import render
+from monitoring.export.alerts import FiringAlerts
+from monitoring.export.prometheus import render
 from monitoring.models import Alert, Rule
 from monitoring.models.alerts import AlertStatus, Severity
 

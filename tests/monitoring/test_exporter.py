@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from dashboard.models import ApiKey, Node
 from monitoring import scopes
-from monitoring.export_names import ALIASES, HELP, LABELS, RENAMED, exported_name
+from monitoring.export.names import ALIASES, HELP, LABELS, RENAMED, exported_name
 from monitoring.metrics import GPU_CLOCK, GPU_UTILIZATION, METRICS
 from monitoring.samples import measured
 from monitoring.scopes import Subject
-from monitoring.store import store
+from monitoring.storage.store import store
 from tests.dashboard.pages_cast import HARDWARE
 from tests.monitoring.cast import NO_GPU, frame_of, make_node, node_samples
 from tests.monitoring.exporting import (

@@ -6,9 +6,9 @@ import pytest
 
 from monitoring.metrics import CPU_UTILIZATION, ENERGY, FIRST_TOKEN_BUCKET, NOISE
 from monitoring.models import Hour, Layout, Minute
-from monitoring.rollup import roll_up
 from monitoring.scopes import Subject
-from monitoring.series import Series, gains, history
+from monitoring.storage.rollup import roll_up
+from monitoring.storage.series import Series, gains, history
 from tests.monitoring.cast import make_node
 from tests.monitoring.past import REASON, Row, beginning, keep
 

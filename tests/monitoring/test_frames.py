@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.frames import (
+from monitoring.live.frames import (
     NEGATIVE,
     NO_REASON,
     NOT_FINITE,

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 import monitoring
-from monitoring.export_names import exported_name
+from monitoring.export.names import exported_name
 from monitoring.metrics import METRICS
 
 FOLDER = Path(monitoring.__file__).parent / "grafana"

@@ -8,14 +8,14 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import DataError, OperationalError
 
-from monitoring import writer as writing
-from monitoring.frames import Frame
-from monitoring.ingest import Intake
+from monitoring.live import writer as writing
+from monitoring.live.frames import Frame
+from monitoring.live.ingest import Intake
+from monitoring.live.writer import Writer
 from monitoring.models import Layout, Reading
 from monitoring.packing import Packer
 from monitoring.samples import Sample
-from monitoring.store import store
-from monitoring.writer import Writer
+from monitoring.storage.store import store
 from tests.monitoring.cast import NO_GPU, engine_samples, frame_of, make_node, node_samples, now
 
 pytestmark = [
@@ -240,7 +240,7 @@ async def test_a_frame_with_an_impossible_time_is_refused_for_good(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     agent = Agent((await amake_node()).pk)
-    with caplog.at_level(logging.WARNING, "monitoring.ingest"):
+    with caplog.at_level(logging.WARNING, "monitoring.live.ingest"):
         agent.tell(1, float("nan"), node_samples())
         agent.tell(2, float("inf"), node_samples())
         await agent.until_taken(1, 2)

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from asgiref.sync import sync_to_async
 
-from monitoring.frames import CheckedLayout
+from monitoring.live.frames import CheckedLayout
+from monitoring.live.spots import Spot, joined
 from monitoring.metrics import PROCESS_MEMORY, STEP_SECONDS
 from monitoring.samples import measured
 from monitoring.scopes import Subject
-from monitoring.series import latest
-from monitoring.spots import Spot, joined
+from monitoring.storage.series import latest
 from tests.monitoring.cast import make_node, now, send
 
 RANK = "launch:abc:rank1"

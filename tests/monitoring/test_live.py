@@ -11,9 +11,9 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.utils import timezone
 
 from dashboard.models import Replica
-from monitoring import hub
-from monitoring.consumers import TelemetryConsumer
-from monitoring.live import filled, live
+from monitoring.live import hub
+from monitoring.live.consumers import TelemetryConsumer
+from monitoring.live.desk import filled, live
 from monitoring.metrics import FIRST_TOKEN_BUCKET, GPU_UTILIZATION
 from monitoring.samples import Sample, measured
 from tests.monitoring.cast import (
@@ -186,7 +186,7 @@ async def test_who_looks_at_the_same_gets_the_same_bytes(monkeypatch: pytest.Mon
         encoded += 1
         return json.dumps(message)
 
-    monkeypatch.setattr("monitoring.view._encode", counting)
+    monkeypatch.setattr("monitoring.live.view._encode", counting)
     await send(node, 1, now(), node_samples())
     for browser in browsers:
         await browser.until_seen(f"{node}/node")
@@ -221,7 +221,7 @@ async def test_another_nodes_readings_are_not_sent() -> None:
 
 
 async def test_a_large_fleet_is_told_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("monitoring.hub.FRESH_SECONDS", 60.0)  # However slow the test is.
+    monkeypatch.setattr("monitoring.live.hub.FRESH_SECONDS", 60.0)  # However slow the test is.
     nodes = await with_gpus(17)
     browser, key = Browser(), "gpu_utilization_ratio@accelerator"
     await browser.follow("fleet", grid="gpu_utilization_ratio")

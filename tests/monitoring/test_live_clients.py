@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from monitoring.frames import CheckedLayout
+from monitoring.live.frames import CheckedLayout
+from monitoring.live.spots import Spot
+from monitoring.live.view import Client, Key, View
 from monitoring.packing import Field
-from monitoring.spots import Spot
-from monitoring.view import Client, Key, View
 from tests.monitoring.cast import now
 
 SECONDS = 10.0

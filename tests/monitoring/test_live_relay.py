@@ -8,11 +8,11 @@ import pytest
 import redis.asyncio
 from django.conf import settings
 
-from monitoring import relay as relays
-from monitoring.frames import Frame
-from monitoring.live import Live
-from monitoring.relay import Relay
-from monitoring.spots import Spot, spots
+from monitoring.live import relay as relays
+from monitoring.live.desk import Live
+from monitoring.live.frames import Frame
+from monitoring.live.relay import Relay
+from monitoring.live.spots import Spot, spots
 from tests.engine.agents import until
 from tests.monitoring.cast import engine_samples, frame_of, node_samples, now
 

@@ -8,10 +8,10 @@ import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from dashboard.jobs.tasks import push_metrics
-from monitoring import otlp
+from monitoring.export import otlp
+from monitoring.export.otlp import readings
+from monitoring.export.otlp.names import CONVENTIONS, own_name, unit_of
 from monitoring.metrics import METRICS
-from monitoring.otlp import readings
-from monitoring.otlp.names import CONVENTIONS, own_name, unit_of
 from tests.monitoring.exporting import box_samples, fill, fill_absent, fill_busy
 from tests.peers.otlp_collector import Collector, collector, said
 

@@ -8,10 +8,10 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring import partitions
-from monitoring.levels import HOUR, LEVELS, MINUTE, SECOND, Level
 from monitoring.models import Layout, Reading
-from monitoring.retention import care
+from monitoring.storage import partitions
+from monitoring.storage.levels import HOUR, LEVELS, MINUTE, SECOND, Level
+from monitoring.storage.retention import care
 from tests.monitoring.cast import make_node
 from tests.monitoring.past import keep
 

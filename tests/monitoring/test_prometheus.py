@@ -15,8 +15,8 @@ from django.contrib.auth.models import User
 
 from dashboard.models import ApiKey
 from dashboard.standings import Standings
-from monitoring.export_alerts import FiringAlerts
-from monitoring.exporter import render
+from monitoring.export.alerts import FiringAlerts
+from monitoring.export.prometheus import render
 from tests.monitoring.exporting import box_samples, fill, fill_absent, fill_busy
 
 pytestmark = pytest.mark.prometheus

@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.quiet import Held, Rule, held, held_until
-from monitoring.weekly import EVERY_DAY, Weekly
+from monitoring.accounts.quiet import Held, Rule, held, held_until
+from monitoring.accounts.weekly import EVERY_DAY, Weekly
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 NIGHTS = Rule(

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from dashboard.models import Node
-from monitoring.levels import HOUR
 from monitoring.models.readings import Due, Hour, Minute, Progress, RolledUp
-from monitoring.rollup import LOCK, roll_up
-from monitoring.shapes import LEVEL
+from monitoring.storage.levels import HOUR
+from monitoring.storage.rollup import LOCK, roll_up
+from monitoring.storage.shapes import LEVEL
 from tests.monitoring.cast import make_node
 from tests.monitoring.past import Row, beginning, covered, expected, forget_all, keep
 

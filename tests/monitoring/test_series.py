@@ -7,15 +7,15 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring import levels
-from monitoring.levels import HOUR, MINUTE, SECOND
-from monitoring.lines import with_breaks
 from monitoring.metrics import CPU_UTILIZATION, ENERGY, FAN_SPEED, NOISE
-from monitoring.rollup import roll_up
 from monitoring.samples import measured
 from monitoring.scopes import Subject
-from monitoring.series import History, Series, gains, history, latest
-from monitoring.store import store
+from monitoring.storage import levels
+from monitoring.storage.levels import HOUR, MINUTE, SECOND
+from monitoring.storage.lines import with_breaks
+from monitoring.storage.rollup import roll_up
+from monitoring.storage.series import History, Series, gains, history, latest
+from monitoring.storage.store import store
 from tests.monitoring.cast import frame_of, make_node, now
 from tests.monitoring.past import REASON, Row, beginning, keep
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from dashboard.models import Node
 from monitoring.metrics import CPU_UTILIZATION, FAN_SPEED
-from monitoring.rollup import roll_up
 from monitoring.samples import measured
-from monitoring.series_csv import safe
-from monitoring.store import store
+from monitoring.storage.rollup import roll_up
+from monitoring.storage.series_csv import safe
+from monitoring.storage.store import store
 from tests.monitoring.cast import frame_of, make_node, now
 from tests.monitoring.past import REASON, beginning, keep
 

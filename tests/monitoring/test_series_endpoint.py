@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from monitoring.store import store
+from monitoring.storage.store import store
 from tests.monitoring.cast import (
     NO_GPU,
     engine_samples,

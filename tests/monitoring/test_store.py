@@ -9,12 +9,12 @@ from django.utils import timezone
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from monitoring.frames import Frame
-from monitoring.levels import MINUTE
+from monitoring.live.frames import Frame
 from monitoring.metrics import METRICS
 from monitoring.models import Due, Layout, Reading
 from monitoring.samples import Sample, measured, unavailable
-from monitoring.store import store
+from monitoring.storage.levels import MINUTE
+from monitoring.storage.store import store
 from tests.monitoring.cast import engine_samples, frame_of, make_node, node_samples, now
 
 pytestmark = pytest.mark.django_db

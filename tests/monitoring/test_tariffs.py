@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitoring.tariffs import Priced, Prices, Rate, Tariff, Vat, kwh
-from monitoring.weekly import EVERY_DAY, Weekly
+from monitoring.accounts.tariffs import Priced, Prices, Rate, Tariff, Vat, kwh
+from monitoring.accounts.weekly import EVERY_DAY, Weekly
 
 BERLIN = ZoneInfo("Europe/Berlin")
 LONG_AGO = date(2020, 1, 1)

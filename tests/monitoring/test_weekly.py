@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.weekly import Weekly, edges, next_change
+from monitoring.accounts.weekly import Weekly, edges, next_change
 
 BERLIN = ZoneInfo("Europe/Berlin")
 ZONES = st.sampled_from(

@@ -15,16 +15,16 @@ from django.utils import timezone
 
 from dashboard.models import Node
 from monitoring import metrics as m
-from monitoring.frames import Frame, Layouts
-from monitoring.levels import MINUTE, SECOND
+from monitoring.live.frames import Frame, Layouts
 from monitoring.models import Layout
 from monitoring.packing import Packer
-from monitoring.partitions import ensure
-from monitoring.rollup import roll_up
 from monitoring.samples import measured
 from monitoring.scopes import Subject
-from monitoring.series import history
-from monitoring.store import store
+from monitoring.storage.levels import MINUTE, SECOND
+from monitoring.storage.partitions import ensure
+from monitoring.storage.rollup import roll_up
+from monitoring.storage.series import history
+from monitoring.storage.store import store
 
 OF_A_DEVICE = (
     m.GPU_UTILIZATION,

@@ -17,8 +17,8 @@ from dashboard.forms.energy import OutlayForm, PriceListForm
 from dashboard.ledger import Ledger, SpanName, Sum, open_ledger
 from dashboard.views.access import may_operate, operator_required
 from dashboard.views.monitor.tables import Cell, csv_table
-from monitoring import costs as sums
-from monitoring.costs import ENTER_CLOUD, NO_LINE, Payback, Use
+from monitoring.accounts import costs as sums
+from monitoring.accounts.costs import ENTER_CLOUD, NO_LINE, Payback, Use
 from monitoring.models import Outlay
 
 WINDOW: SpanName = "month"

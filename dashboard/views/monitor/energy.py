@@ -20,8 +20,15 @@ from dashboard.ledger import Ledger, SpanName, Sum, open_ledger
 from dashboard.models import Node
 from dashboard.views.access import may_operate, operator_required
 from dashboard.views.monitor.tables import Cell, csv_table
-from monitoring.costs import ENTER_CLOUD, ENTER_TARIFF, MILLION, NO_LINE, NO_METER, per_million
-from monitoring.energy import LEAST_TOKENS, Account, PerToken, per_token
+from monitoring.accounts.costs import (
+    ENTER_CLOUD,
+    ENTER_TARIFF,
+    MILLION,
+    NO_LINE,
+    NO_METER,
+    per_million,
+)
+from monitoring.accounts.energy import LEAST_TOKENS, Account, PerToken, per_token
 from monitoring.models import PriceList, TariffRate
 
 

@@ -1,4 +1,4 @@
-"""The memory bars of boxes: their newest readings, given to `monitoring.memory`."""
+"""The memory bars of boxes: their newest readings, given to `monitoring.charts.memory`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.models import Node, Rank
 from engine.protocol.agent import Accelerator
 from monitoring import metrics as m
-from monitoring.memory import (
+from monitoring.charts.memory import (
     UNKNOWN,
     Amount,
     Bar,
@@ -25,7 +25,7 @@ from monitoring.memory import (
 )
 from monitoring.samples import Kind
 from monitoring.scopes import Subject
-from monitoring.series import Series, history
+from monitoring.storage.series import Series, history
 
 PARTS: dict[str, str | Promise] = {
     "weights": _("weights"),

@@ -27,8 +27,8 @@ from dashboard.views.access import may_operate, operator_required
 from dashboard.views.monitor.tables import Cell, csv_table
 from engine.errors import Said
 from engine.protocol.agent import Limits, LimitState
+from monitoring.accounts.quiet import held_until
 from monitoring.models import LimitSpan, NodeLimits, PriceList, QuietRule
-from monitoring.quiet import held_until
 
 RECENT = 20
 WHAT = {"power": "W", "clock": "MHz", "batch": ""}

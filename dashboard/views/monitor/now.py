@@ -17,7 +17,7 @@ from dashboard.views.engine import HeadNow, ask_head
 from dashboard.views.live import PRIMARIES_FIRST, live_ranks
 from dashboard.views.monitor.memory import BoxMemory, box_memory
 from engine.protocol.agent import Accelerator
-from monitoring import charts
+from monitoring.charts import panels as charts
 
 MOST_BOXES = 16
 """More than these are a grid: a row each would be a wall."""

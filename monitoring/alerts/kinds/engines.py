@@ -8,7 +8,7 @@ from monitoring import metrics as m
 from monitoring.alerts.kinds.readings import against_usual
 from monitoring.alerts.rules import Observation
 from monitoring.alerts.world import Sighting, World
-from monitoring.histograms import bound, quantile
+from monitoring.charts.histograms import bound, quantile
 from monitoring.metrics import Metric
 from monitoring.models import Rule
 from monitoring.scopes import Subject

@@ -10,7 +10,7 @@ from monitoring.alerts.rules import Observation
 from monitoring.alerts.spending import spent
 from monitoring.alerts.world import Sighting, World
 from monitoring.models import PriceList, Rule
-from monitoring.partitions import strays as stray_rows
+from monitoring.storage.partitions import strays as stray_rows
 
 NO_COST = _("No box tells its energy, or there is neither a tariff nor a price in the rule.")
 

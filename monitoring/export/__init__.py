@@ -1,0 +1,1 @@
+"""Readings for other tools: Prometheus, Grafana, OpenTelemetry."""

@@ -1,0 +1,1 @@
+"""What is read now: checked, stored, and shown to whoever looks."""
