@@ -129,7 +129,8 @@ def connect(node_id: int, over: str, inventory: Inventory) -> Node:
         tell_neighbours(node)
     if before.connection:
         outbox.take_over(node_id, over)
-    outbox.task(RECONCILE_TASK)
+    if not inventory.simulated:  # Nothing waits for a place on one.
+        outbox.task(RECONCILE_TASK)
     return node
 
 
@@ -175,9 +176,15 @@ def disconnect(node_id: int, over: str, reason: Sentence) -> bool:
         event = Sentence(_("Node %(node)s is offline: %(reason)s"), node=node.name, reason=reason)
         record(event, level=EventLevel.WARNING, node=node)
     node_went_offline(node)
-    for seconds in LOOKS_AFTER:
-        outbox.task(RECONCILE_TASK, countdown=seconds)
+    if _has_work(node):  # A fleet that is cut off at once need not be looked after node by node.
+        for seconds in LOOKS_AFTER:
+            outbox.task(RECONCILE_TASK, countdown=seconds)
     return True
+
+
+def _has_work(node: Node) -> bool:
+    live = Replica.objects.filter(status__in=LIVE_REPLICA_STATUSES)
+    return live.filter(Q(ranks__node=node) | Q(head_node=node)).exists()
 
 
 def expire_nodes() -> None:

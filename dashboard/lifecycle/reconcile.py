@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
@@ -22,8 +23,8 @@ LOG_ROWS = 200_000
 
 
 def reconcile() -> None:
-    """Expire silent nodes, ask after what ran there, take up lost jobs, fill empty slots, tell
-    every agent its state again."""
+    """Expire silent nodes, ask after what ran there, take up lost jobs, fill empty slots, tell the
+    agents that are behind their state again."""
     expire_nodes()
     offline.judge()
     offline.end_endless_recoveries()
@@ -35,7 +36,9 @@ def reconcile() -> None:
         "pk", flat=True
     ):
         _stop_orphan(pk)
-    for pk in Node.objects.filter(status=NodeStatus.ONLINE).values_list("pk", flat=True):
+    online = Node.objects.filter(status=NodeStatus.ONLINE)
+    behind = online.filter(observed_generation__lt=F("desired_generation"))
+    for pk in behind.values_list("pk", flat=True):
         outbox.nudge(pk)
 
 

@@ -23,6 +23,7 @@ from engine.protocol.agent import (
 
 OBSERVED_SECONDS = 5.0
 PERIOD_SECONDS = 1.0
+HISTORY_READINGS = 3000
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,12 @@ class Plan:
     seed: int
     faults_per_day: float
     history_seconds: float = 0.0
-    """How far back each box begins to tell, in steps of `history_step`."""
-    history_step: float = 10.0
+    """How far back each box begins to tell."""
+
+    @property
+    def history_step(self) -> float:
+        """Seconds between two readings of the past: as many as an agent keeps."""
+        return max(1.0, self.history_seconds / HISTORY_READINGS)
 
 
 class SimulatedAgent:
