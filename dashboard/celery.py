@@ -13,52 +13,26 @@ from django.conf import settings
 
 from monitoring.export import otlp
 
+
+def _every(seconds: float, task: str) -> dict[str, object]:
+    """A task that was not taken until the next is due is not made up for."""
+    return {"task": task, "schedule": seconds, "options": {"expires": seconds}}
+
+
 app = Celery("tandem")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["dashboard.jobs"])
 app.conf.beat_schedule = {
-    "reconcile": {
-        "task": "tandem.reconcile",
-        "schedule": 3.0,
-        "options": {"expires": 3.0},
-    },
-    "limits": {
-        "task": "tandem.limits",
-        "schedule": 10.0,
-        "options": {"expires": 10.0},
-    },
-    "alerts": {
-        "task": "tandem.alerts",
-        "schedule": 5.0,
-        "options": {"expires": 5.0},
-    },
-    "deliver": {
-        "task": "tandem.deliver",
-        "schedule": 5.0,
-        "options": {"expires": 5.0},
-    },
-    "roll-up": {
-        "task": "tandem.roll_up",
-        "schedule": 60.0,
-        "options": {"expires": 60.0},
-    },
-    "telemetry-care": {
-        "task": "tandem.telemetry_care",
-        "schedule": 3600.0,
-        "options": {"expires": 3600.0},
-    },
-    "prune": {
-        "task": "tandem.prune",
-        "schedule": 600.0,
-        "options": {"expires": 600.0},
-    },
+    "reconcile": _every(3.0, "tandem.reconcile"),
+    "limits": _every(10.0, "tandem.limits"),
+    "alerts": _every(5.0, "tandem.alerts"),
+    "deliver": _every(5.0, "tandem.deliver"),
+    "roll-up": _every(60.0, "tandem.roll_up"),
+    "telemetry-care": _every(3600.0, "tandem.telemetry_care"),
+    "prune": _every(600.0, "tandem.prune"),
 }
 if otlp.wanted("metrics"):
-    app.conf.beat_schedule["push-metrics"] = {
-        "task": "tandem.push_metrics",
-        "schedule": otlp.interval_seconds(),
-        "options": {"expires": otlp.interval_seconds()},
-    }
+    app.conf.beat_schedule["push-metrics"] = _every(otlp.interval_seconds(), "tandem.push_metrics")
 
 
 @setup_logging.connect

@@ -6,7 +6,7 @@ from typing import cast
 from django import template
 from django.http import HttpRequest
 from django.templatetags.static import static
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -208,22 +208,14 @@ def percent(value: float | None) -> SafeString | str:
 def monitor_tabs(context: dict[str, object]) -> dict[str, object]:
     """The pages under Monitor; the one that is shown is marked."""
     request = cast(HttpRequest, context["request"])
-    first = _url(TABS[0][0])
-    tabs = [(url, label) for name, label in TABS if (url := _url(name))]
+    first = reverse(TABS[0][0])
     return {
         "tabs": [
             {
-                "url": url,
+                "url": (url := reverse(name)),
                 "label": label,
                 "current": request.path == url or (url != first and request.path.startswith(url)),
             }
-            for url, label in tabs
+            for name, label in TABS
         ]
     }
-
-
-def _url(name: str) -> str:
-    try:
-        return reverse(name)
-    except NoReverseMatch:
-        return ""

@@ -122,7 +122,8 @@ def _state() -> tuple[list[BoxMemory], list[tuple[Replica, dict[int, str]]]]:
     """Of a large fleet the boxes that have work: nobody reads two hundred bars."""
     nodes = list(Node.objects.prefetch_related(live_ranks()))
     if len(nodes) > MOST_BOXES:
-        nodes = [node for node in nodes if node.live_ranks][:MOST_BOXES]  # type: ignore[attr-defined]
+        busy = (node for node in nodes if node.live_ranks)  # type: ignore[attr-defined]  # prefetched
+        nodes = list(busy)[:MOST_BOXES]
     rows = Replica.objects.filter(ended_at=None).select_related("deployment")
     rows = rows.prefetch_related("ranks__node").order_by("deployment__name", *PRIMARIES_FIRST)
     replicas = [
