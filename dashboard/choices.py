@@ -36,6 +36,10 @@ class LogLevel(models.TextChoices):
 class ReplicaRole(models.TextChoices):
     PRIMARY = "primary", _("Primary")
     FALLBACK = "fallback", _("Fallback")
+    CANDIDATE = "candidate", _("Candidate")
+    """Of a change that is being applied: it gets no requests before it has proved itself."""
+    RETIRING = "retiring", _("Retiring")
+    """Of before a change: it finishes its answers, or takes over again if the change fails."""
 
 
 class FallbackMode(models.TextChoices):
@@ -96,6 +100,8 @@ class JobKind(models.TextChoices):
     STOP = "stop", _("Stop")
     RESTART = "restart", _("Restart")
     DRAIN = "drain", _("Stand down")
+    CHANGE = "change", _("Change settings")
+    MOVE = "move", _("Move off a node")
 
 
 class JobStatus(models.TextChoices):
@@ -131,6 +137,73 @@ class MessageStatus(models.TextChoices):
     DONE = "done", _("Done")
     STOPPED = "stopped", _("Stopped")
     FAILED = "failed", _("Failed")
+
+
+class Role(models.TextChoices):
+    """What a person may do; each may also do what those before it may."""
+
+    VIEWER = "viewer", _("Viewer")
+    MEMBER = "member", _("Member")
+    OPERATOR = "operator", _("Operator")
+    ADMIN = "admin", _("Administrator")
+
+    @property
+    def strength(self) -> int:
+        return list(Role).index(self)
+
+
+class RevisionOrigin(models.TextChoices):
+    """Where a revision of settings came from."""
+
+    FORM = "form", _("Form")
+    API = "api", _("API")
+    FILE = "file", _("File")
+    PRESET = "preset", _("Preset")
+    ROLLBACK = "rollback", _("Back to an earlier one")
+    FIRST = "first", _("First settings")
+
+
+class RevisionState(models.TextChoices):
+    PROPOSED = "proposed", _("Saved, not applied")
+    APPLYING = "applying", _("Being applied")
+    CURRENT = "current", _("In use")
+    PAST = "past", _("Replaced")
+    FAILED = "failed", _("Not taken")
+    """It was tried and rolled back, or refused before anything changed."""
+
+
+class Component(models.TextChoices):
+    """What firmware is for."""
+
+    BMC = "bmc", _("BMC")
+    UEFI = "uefi", "UEFI"
+    EC = "ec", _("Embedded controller")
+    NIC = "nic", _("Network adapter")
+    GPU = "gpu", _("Accelerator")
+    DRIVE = "drive", _("Drive")
+    PD = "pd", _("USB power controller")
+    DRIVER = "driver", _("Driver")
+    KERNEL = "kernel", _("Kernel")
+    OTHER = "other", _("Other")
+
+
+class UpdateState(models.TextChoices):
+    """Of one node's firmware update; see `UPDATE_TRANSITIONS`."""
+
+    DRAFT = "draft", _("Draft")
+    VERIFIED = "verified", _("Verified")
+    APPROVED = "approved", _("Approved")
+    DRAINING = "draining", _("Moving work off the node")
+    PRECHECK = "precheck", _("Checking beforehand")
+    UPLOADING = "uploading", _("Uploading")
+    APPLYING = "applying", _("Applying")
+    AWAITING_RESET = "awaiting-reset", _("Waiting for the reset")
+    REBOOTING = "rebooting", _("Rebooting")
+    VALIDATING = "validating", _("Validating")
+    RELEASED = "released", _("Released")
+    HELD = "held", _("Failed and held")
+    CANCELLED = "cancelled", _("Cancelled")
+    """Before anything was applied."""
 
 
 LIVE_REPLICA_STATUSES = frozenset(
@@ -172,3 +245,41 @@ DEPLOYMENT_TRANSITIONS: dict[DeploymentStatus, frozenset[DeploymentStatus]] = {
     DeploymentStatus.FAILED: (_UP_AND_DOWN | {DeploymentStatus.STARTING})
     - {DeploymentStatus.FAILED},
 }
+
+UPDATE_TRANSITIONS: dict[UpdateState, frozenset[UpdateState]] = {
+    UpdateState.DRAFT: frozenset({UpdateState.VERIFIED, UpdateState.HELD, UpdateState.CANCELLED}),
+    UpdateState.VERIFIED: frozenset({UpdateState.APPROVED, UpdateState.CANCELLED}),
+    UpdateState.APPROVED: frozenset(
+        {UpdateState.DRAINING, UpdateState.HELD, UpdateState.CANCELLED}
+    ),
+    UpdateState.DRAINING: frozenset(
+        {UpdateState.PRECHECK, UpdateState.HELD, UpdateState.CANCELLED}
+    ),
+    UpdateState.PRECHECK: frozenset(
+        {UpdateState.UPLOADING, UpdateState.HELD, UpdateState.CANCELLED}
+    ),
+    UpdateState.UPLOADING: frozenset({UpdateState.APPLYING, UpdateState.HELD}),
+    UpdateState.APPLYING: frozenset(
+        {UpdateState.AWAITING_RESET, UpdateState.VALIDATING, UpdateState.HELD}
+    ),
+    UpdateState.AWAITING_RESET: frozenset({UpdateState.REBOOTING, UpdateState.HELD}),
+    UpdateState.REBOOTING: frozenset({UpdateState.VALIDATING, UpdateState.HELD}),
+    UpdateState.VALIDATING: frozenset({UpdateState.RELEASED, UpdateState.HELD}),
+    UpdateState.HELD: frozenset({UpdateState.RELEASED}),
+    UpdateState.RELEASED: frozenset(),
+    UpdateState.CANCELLED: frozenset(),
+}
+"""From applying on nothing is cancelled; a held node is released by a person."""
+UNDERWAY_UPDATE_STATES = frozenset(
+    {
+        UpdateState.DRAINING,
+        UpdateState.PRECHECK,
+        UpdateState.UPLOADING,
+        UpdateState.APPLYING,
+        UpdateState.AWAITING_RESET,
+        UpdateState.REBOOTING,
+        UpdateState.VALIDATING,
+        UpdateState.HELD,
+    }
+)
+"""The node is out of service for it; at most one node of the fleet is."""

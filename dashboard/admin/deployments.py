@@ -21,7 +21,7 @@ class FallbackInline(ReadOnlyInline):
 @admin.register(Deployment)
 class DeploymentAdmin(PanelAdmin):
     list_display = ["name", "model", "tp", "pp", "dtype", "status", "restarts", "changed"]
-    list_filter = ["status", "dtype", "model"]
+    list_filter = ["status", "model"]
     search_fields = ["name"]
     readonly_fields = [
         "name",

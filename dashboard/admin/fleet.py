@@ -20,7 +20,6 @@ class NodeAdmin(PanelAdmin):
         "address",
         "link_address",
         "schedulable",
-        "memory_floor_mb",
         "status",
         "reason",
         "last_seen",

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_noop as _
 from dashboard import lifecycle
 from dashboard.consumers.loglines import keep_lines
 from dashboard.consumers.pulse import pulse
+from dashboard.lifecycle.firmware import take_parts
 from dashboard.lifecycle.nodes import HEARTBEAT_SECONDS, SILENT_SECONDS
 from dashboard.models import Node
 from dashboard.outbox import node_group
@@ -26,6 +27,7 @@ from engine.protocol.agent import (
     AgentHello,
     AgentWelcome,
     Desired,
+    Firmware,
     FromAgent,
     Heartbeat,
     LogLines,
@@ -217,6 +219,8 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
             self._note_seen()
             self._untaken = message
             await self._observe()
+        elif isinstance(message, Firmware):
+            await database_sync_to_async(take_parts)(self.node.pk, message.parts)
         else:
             await self._take(message, heard)
 
@@ -248,7 +252,7 @@ class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels i
 
     def _is_nothing_new(self, observed: Observed) -> bool:
         """Idle nodes are many, and say the same every few seconds."""
-        if self._reported is None or observed.processes or observed.engines:
+        if self._reported is None or observed.processes or observed.engines or observed.orders:
             return False
         at, before = self._reported
         settled = self.told == self._wanted == observed.generation

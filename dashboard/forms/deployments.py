@@ -6,7 +6,10 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dashboard.configuration.declared import Group
+from dashboard.configuration.engine import ENGINE
 from dashboard.forms.names import PLAIN_NAME
+from dashboard.forms.settings import setting_fields, values_of
 from dashboard.models import Deployment, Node
 from dashboard.sentences import sentence_of
 from engine.abilities import check_abilities
@@ -24,26 +27,9 @@ else:
 class DeploymentForm(_DeploymentForm):
     class Meta:
         model = Deployment
-        fields = [
-            "model",
-            "name",
-            "tp",
-            "pp",
-            "ep",
-            "dp",
-            "rank_weights",
-            "dtype",
-            "int4_group",
-            "kv_dtype",
-            "transport",
-            "max_model_len",
-            "max_batch_size",
-            "kv_cache_tokens",
-            "target_itl_ms",
-        ]
+        fields = ["model", "name"]
         widgets = {
             "name": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
-            "rank_weights": forms.TextInput(attrs={"placeholder": "3:2", "autocomplete": "off"}),
         }
         error_messages = {
             "name": {
@@ -51,6 +37,21 @@ class DeploymentForm(_DeploymentForm):
                 "invalid": PLAIN_NAME,
             }
         }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields.update(setting_fields(ENGINE.of(self.instance.driver)))
+        for name, value in ENGINE.complete(self.instance.settings).items():
+            self.initial.setdefault(name, value)
+
+    @property
+    def groups(self) -> list[tuple[Group, list[forms.BoundField]]]:
+        """The settings' fields as the page shows them."""
+        known = ENGINE.of(self.instance.driver)
+        return [
+            (group, [self[one.name] for one in known if one.group == group.name])
+            for group in ENGINE.groups.values()
+        ]
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
@@ -114,6 +115,7 @@ class DeploymentForm(_DeploymentForm):
         super()._post_clean()  # type: ignore[misc]  # django-stubs leave out this hook
         if self.errors:
             return
+        self.instance.settings = dict(values_of(self))
         shape, plan = self.cleaned_data["model"].shape, self._plan()
         if plan is None:
             return

@@ -70,7 +70,9 @@ def find_targets(name: str) -> list[Target]:
     """
     replicas = (
         Replica.objects.filter(
-            deployment__name=storable(name), status__in=ANSWERING_REPLICA_STATUSES
+            deployment__name=storable(name),
+            status__in=ANSWERING_REPLICA_STATUSES,
+            role__in=[ReplicaRole.PRIMARY, ReplicaRole.FALLBACK],
         )
         .select_related("model", "deployment__model")
         .order_by("-pk")

@@ -25,6 +25,8 @@ from dashboard.models import Deployment, Node, Replica, Slot
 from dashboard.sentences import Sentence
 
 NO_WORD = _("There is no word from the agent of %(node)s; its engine goes on.")
+STANDING = (ReplicaRole.PRIMARY, ReplicaRole.FALLBACK)
+"""Slots of a change or a move (candidate, retiring) are no part of how a deployment stands."""
 PATIENCE = timedelta(seconds=10)
 """A launch that recovers for longer than this is not waited for any more."""
 PAUSE = timedelta(seconds=1)
@@ -90,7 +92,7 @@ def settle(deployment: Deployment) -> None:
     if not deployment.wanted or deployment.status == DeploymentStatus.STOPPING:
         return
     live = live_launches(deployment)
-    slots = list(deployment.slots.all())
+    slots = list(deployment.slots.filter(role__in=STANDING))
     states = [_state(slot, live.get((slot.role, slot.index))) for slot in slots]
     if fallbacks.follow(deployment, slots, states):
         settle(deployment)

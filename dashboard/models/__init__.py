@@ -1,28 +1,44 @@
 """What the fleet should be, what it is, and who may change it."""
 
 from dashboard.models.access import ApiKey
+from dashboard.models.accounts import Account, Team
+from dashboard.models.audit import AuditEntry
 from dashboard.models.catalog import Model
 from dashboard.models.chat import Conversation, Message
 from dashboard.models.deployments import Deployment, Fallback
+from dashboard.models.firmware import FirmwareImage, FirmwareKey, FirmwarePart, TestedSet
 from dashboard.models.fleet import Node
 from dashboard.models.history import Event, Job, JobStep, LogLine
 from dashboard.models.replicas import PortLease, Rank, Replica
+from dashboard.models.revisions import Revision
+from dashboard.models.rollouts import NodeUpdate, Rollout, UpdateNote
 from dashboard.models.slots import Slot
 
 __all__ = [
+    "Account",
     "ApiKey",
+    "AuditEntry",
     "Conversation",
     "Deployment",
     "Event",
     "Fallback",
+    "FirmwareImage",
+    "FirmwareKey",
+    "FirmwarePart",
     "Job",
     "JobStep",
     "LogLine",
     "Message",
     "Model",
     "Node",
+    "NodeUpdate",
     "PortLease",
     "Rank",
     "Replica",
+    "Revision",
+    "Rollout",
     "Slot",
+    "Team",
+    "TestedSet",
+    "UpdateNote",
 ]

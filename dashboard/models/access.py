@@ -17,6 +17,11 @@ class ApiKey(models.Model):
     name = models.CharField(_("name"), max_length=80)
     prefix = models.CharField(_("starts with"), max_length=12, editable=False)
     hash = models.CharField(max_length=64, unique=True, editable=False)
+    manages = models.BooleanField(
+        _("may change configuration"),
+        default=False,
+        help_text=_("It does what its owner may do, not only ask for answers."),
+    )
     created = models.DateTimeField(_("created"), auto_now_add=True)
     last_used = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
     revoked = models.DateTimeField(_("revoked"), null=True, blank=True)

@@ -14,36 +14,20 @@ from dashboard.choices import (
     ReplicaStatus,
     ReturnMode,
 )
+from dashboard.configuration.engine import (
+    DTYPE_CHOICES,
+    ENGINE,
+    KV_DTYPE_CHOICES,
+    engine_config_of,
+    plan_of,
+)
+from dashboard.configuration.kept import Kept
 from dashboard.models.catalog import Model
 from dashboard.sentences import SentenceField
-from engine.config import INT4_GROUPS, Dtype, EngineConfig, KvDtype, ParallelPlan, Transport
+from engine.config import Dtype, EngineConfig, KvDtype, ParallelPlan
 
 if TYPE_CHECKING:
     from dashboard.models.replicas import Replica
-
-DTYPE_CHOICES = [
-    ("fp32", _("fp32 (reference)")),
-    ("bf16", "bf16"),
-    ("int8", "int8 (W8A8)"),
-    ("int4", "int4 (W4A8)"),
-    ("fp8", "fp8 (e4m3)"),
-]
-
-KV_DTYPE_CHOICES = [
-    ("fp32", _("fp32 (exact)")),
-    ("bf16", _("bf16 (half the size)")),
-    ("int8", _("int8 (a quarter of the size)")),
-    ("fp8", _("fp8 (a quarter of the size)")),
-]
-
-INT4_GROUP_CHOICES = [(columns, str(columns)) for columns in INT4_GROUPS]
-
-TRANSPORT_CHOICES = [
-    ("auto", _("automatic")),
-    ("shm", _("shared memory (one host)")),
-    ("tcp", "TCP"),
-    ("gloo", _("gloo (torch.distributed)")),
-]
 
 MANY = [MinValueValidator(1), MaxValueValidator(64)]
 
@@ -58,101 +42,25 @@ class Deployment(models.Model):
         Model, models.PROTECT, related_name="deployments", verbose_name=_("model")
     )
     driver = models.CharField(_("driver"), max_length=20, default="embedded")
-    tp = models.PositiveSmallIntegerField(
-        _("tensor parallel"),
-        default=1,
-        validators=[MinValueValidator(1), MaxValueValidator(64)],
-        help_text=_("Ranks that share every layer."),
+    settings = models.JSONField(_("settings"), default=dict, blank=True)
+    """What was entered of `configuration.engine.ENGINE`, checked; the rest holds its default."""
+    tp = Kept[int]("tp", ENGINE["tp"].default)
+    pp = Kept[int]("pp", ENGINE["pp"].default)
+    ep = Kept[int]("ep", ENGINE["ep"].default)
+    dp = Kept[int]("dp", ENGINE["dp"].default)
+    dtype = Kept[str]("dtype", ENGINE["dtype"].default)
+    int4_group = Kept[int]("int4_group", ENGINE["int4_group"].default)
+    kv_dtype = Kept[str]("kv_dtype", ENGINE["kv_dtype"].default)
+    transport = Kept[str]("transport", ENGINE["transport"].default)
+    max_model_len = Kept[int | None]("max_model_len", ENGINE["max_model_len"].default)
+    max_batch_size = Kept[int]("max_batch_size", ENGINE["max_batch_size"].default)
+    kv_cache_tokens = Kept[int]("kv_cache_tokens", ENGINE["kv_cache_tokens"].default)
+    target_itl_ms = Kept[int | None]("target_itl_ms", ENGINE["target_itl_ms"].default)
+    rank_weights = Kept[str | None]("rank_weights", ENGINE["rank_weights"].default)
+    revision = models.ForeignKey(
+        "Revision", models.SET_NULL, null=True, editable=False, related_name="+"
     )
-    pp = models.PositiveSmallIntegerField(
-        _("pipeline parallel"),
-        default=1,
-        validators=[MinValueValidator(1), MaxValueValidator(64)],
-        help_text=_("Stages of consecutive layers."),
-    )
-    ep = models.PositiveSmallIntegerField(
-        _("expert parallel"),
-        default=1,
-        validators=MANY,
-        help_text=_("Groups of ranks that hold different whole experts of every layer."),
-    )
-    dp = models.PositiveSmallIntegerField(
-        _("replicas"),
-        default=1,
-        validators=MANY,
-        help_text=_("Copies of all that; a conversation stays with the one that remembers it."),
-    )
-    rank_weights = models.CharField(
-        _("rank weights"),
-        max_length=200,
-        blank=True,
-        help_text=_(
-            "How much each rank carries, such as 3:2 where the first box is larger; empty for all "
-            "alike."
-        ),
-    )
-    dtype = models.CharField(
-        _("number type"),
-        max_length=8,
-        choices=DTYPE_CHOICES,
-        default="fp32",
-        help_text=_(
-            "Of the weights; int8 and int4 multiply int8 activations. Fewer bits lose a little "
-            "quality."
-        ),
-    )
-    int4_group = models.PositiveSmallIntegerField(
-        _("int4 group"),
-        choices=INT4_GROUP_CHOICES,
-        default=32,
-        help_text=_(
-            "Columns that share one scale, with int4 weights. Wider groups cost quality, most of "
-            "all where the file has 4-bit weights already."
-        ),
-    )
-    kv_dtype = models.CharField(
-        _("KV cache number type"),
-        max_length=8,
-        choices=KV_DTYPE_CHOICES,
-        default="fp32",
-        help_text=_("Fewer bits let longer or more conversations fit."),
-    )
-    transport = models.CharField(
-        _("links between ranks"),
-        max_length=8,
-        choices=TRANSPORT_CHOICES,
-        default="auto",
-        help_text=_(
-            "How ranks exchange what they computed: through shared memory on one host, over TCP "
-            "between hosts."
-        ),
-    )
-    max_model_len = models.PositiveIntegerField(
-        _("context length"),
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(64)],
-        help_text=_("In tokens; empty means the model's own limit."),
-    )
-    max_batch_size = models.PositiveSmallIntegerField(
-        _("batch size"), default=32, validators=[MinValueValidator(1), MaxValueValidator(256)]
-    )
-    kv_cache_tokens = models.PositiveIntegerField(
-        _("KV cache"),
-        default=16384,
-        validators=[MinValueValidator(64)],
-        help_text=_("In tokens, shared by all conversations."),
-    )
-    target_itl_ms = models.PositiveIntegerField(
-        _("target time per token"),
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(1), MaxValueValidator(60_000)],
-        help_text=_(
-            "In milliseconds. The batch shrinks while tokens take longer and grows while there is "
-            "room; empty always fills it."
-        ),
-    )
+    """The one in use; None before settings were first changed."""
     wanted = models.BooleanField(_("should run"), default=False, editable=False)
     status = models.CharField(
         _("status"),
@@ -181,25 +89,12 @@ class Deployment(models.Model):
     @property
     def plan(self) -> ParallelPlan:
         """Raises PlanError when its numbers do not fit together."""
-        weights = self.rank_weights.replace(" ", "")
-        degrees = f"tp={self.tp},pp={self.pp},ep={self.ep},dp={self.dp}"
-        return ParallelPlan.parse(degrees + (f",weights={weights}" if weights else ""))
+        return plan_of(self.settings)
 
     @property
     def engine_config(self) -> EngineConfig:
         """Raises ConfigError when the settings do not fit together."""
-        return EngineConfig(
-            plan=self.plan,
-            dtype=cast(Dtype, self.dtype),
-            kv_dtype=cast(KvDtype, self.kv_dtype),
-            int4_group=self.int4_group,
-            transport=cast(Transport, self.transport),
-            max_model_len=self.max_model_len,
-            max_batch_size=self.max_batch_size,
-            token_budget=max(256, self.max_batch_size),
-            kv_cache_tokens=self.kv_cache_tokens,
-            target_itl=self.target_itl_ms / 1000 if self.target_itl_ms else None,
-        )
+        return engine_config_of(self.settings)
 
     @property
     def width(self) -> int:

@@ -8,6 +8,8 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.choices import NodeStatus
+from dashboard.configuration.kept import Kept
+from dashboard.configuration.node import NODE
 from dashboard.sentences import SentenceField
 from engine.protocol.agent import Inventory
 
@@ -28,11 +30,9 @@ class Node(models.Model):
         _("address on the cable"), max_length=253, blank=True, editable=False
     )
     """For the ranks alone; empty where they use `address` too."""
-    memory_floor_mb = models.PositiveIntegerField(
-        _("memory floor"),
-        default=1024,
-        help_text=_("Megabytes that engines leave free here."),
-    )
+    settings = models.JSONField(_("settings"), default=dict, blank=True)
+    """What was entered of `configuration.node.NODE`, checked; the rest holds its default."""
+    memory_floor_mb = Kept[int]("memory_floor_mb", NODE["memory_floor_mb"].default)
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
     status = models.CharField(
         _("status"),
@@ -45,6 +45,8 @@ class Node(models.Model):
     schedulable = models.BooleanField(
         _("takes new ranks"), default=True, help_text=_("Off: nothing new is placed here.")
     )
+    evacuated = models.BooleanField(_("out of service"), default=False, editable=False)
+    """Nothing should run here: what does is moved first. `lifecycle.evacuation` writes it."""
     inventory = models.JSONField(_("inventory"), null=True, blank=True, editable=False)
     last_seen = models.DateTimeField(_("last seen"), null=True, blank=True, editable=False)
     connected_at = models.DateTimeField(_("connected"), null=True, blank=True, editable=False)

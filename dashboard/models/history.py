@@ -60,6 +60,10 @@ class Job(models.Model):
         Slot, models.CASCADE, verbose_name=_("slot"), null=True, blank=True, related_name="jobs"
     )
     """What it works on; empty for the whole deployment."""
+    revision = models.ForeignKey(
+        "Revision", models.CASCADE, null=True, blank=True, related_name="jobs"
+    )
+    """The settings that a change brings in."""
     generation = models.PositiveBigIntegerField()
     """The deployment's generation this job serves; a newer one cancels it."""
     status = models.CharField(

@@ -4,6 +4,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.choices import ReplicaRole
+from dashboard.configuration.engine import engine_config_of
 from dashboard.models.catalog import Model
 from dashboard.models.deployments import Deployment
 from dashboard.models.replicas import Replica
@@ -31,6 +32,10 @@ class Slot(models.Model):
     hold_until = models.DateTimeField(null=True)
     """A box that comes and goes: not started by itself before."""
     failed_returns = models.PositiveSmallIntegerField(default=0)
+    revision = models.ForeignKey("Revision", models.SET_NULL, null=True, related_name="+")
+    """Of a candidate: the settings it tries. Others have their deployment's."""
+    avoid = models.JSONField(default=list)
+    """Of a candidate: nodes that it may not use."""
     return_asked = models.BooleanField(default=False)
     """Somebody pressed Return."""
 
@@ -64,6 +69,8 @@ class Slot(models.Model):
     def served_model(self) -> Model:
         if self.is_fallback:
             return self.deployment.fallback.served_model
+        if self.revision is not None and (name := self.revision.content.get("model")):
+            return Model.objects.get(name=name)
         return self.deployment.model
 
     @property
@@ -71,4 +78,6 @@ class Slot(models.Model):
         """Of one launch; raises ConfigError when the settings do not fit together."""
         if self.is_fallback:
             return self.deployment.fallback.engine_config
+        if self.revision is not None:
+            return engine_config_of(self.revision.values)
         return self.deployment.engine_config

@@ -111,7 +111,9 @@ def import_and_deploy() -> None:
             catalogue.bundled_model_path(), "smollm2-135m-instruct", "SmolLM2 135M Instruct"
         )
         deployment = Deployment.objects.create(
-            name=FIRST_DEPLOYMENT, model=model, tp=len(NODES), pp=1, dtype=best_dtype()
+            name=FIRST_DEPLOYMENT,
+            model=model,
+            settings={"tp": len(NODES), "dtype": best_dtype()},
         )
         lifecycle.request_deploy(deployment, by=ADMIN)
 

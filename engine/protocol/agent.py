@@ -10,12 +10,13 @@ from typing import Literal
 import msgspec
 
 from engine.errors import Said
+from engine.protocol.firmware import FirmwareOrder, FirmwareState, Part
 from engine.protocol.launch import ProcessSpec, Role
 from engine.protocol.stats import EngineStats
 from monitoring.packing import Layout, Numbers
 from monitoring.sources import Source
 
-AGENT_PROTOCOL_VERSION = 3
+AGENT_PROTOCOL_VERSION = 4
 
 ProcessStatus = Literal["starting", "running", "exited"]
 
@@ -52,6 +53,8 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     accelerators: list[Accelerator] = []
     simulated: bool = False
     """Its readings are made up, by `manage.py simulate_fleet`."""
+    boot_id: str = ""
+    """Another one after each start of the node; empty where the system tells none."""
 
 
 class AgentHello(msgspec.Struct, frozen=True, tag="hello"):
@@ -102,6 +105,13 @@ class Observed(msgspec.Struct, frozen=True, tag="observed"):
     engines: list[EngineStats] = []
     """One per head on this node: readiness, rank phases, counters."""
     limits: list[LimitState] = []
+    orders: list[FirmwareState] = []
+
+
+class Firmware(msgspec.Struct, frozen=True, tag="firmware"):
+    """Every component of the node, as just read: after connecting, then when something changed."""
+
+    parts: list[Part]
 
 
 class LogLines(msgspec.Struct, frozen=True, tag="log"):
@@ -173,13 +183,16 @@ class Desired(msgspec.Struct, frozen=True, tag="desired"):
     limits: Limits = Limits()
     watch: list[str] = []
     """Addresses of the other nodes, to which the link is measured."""
+    orders: list[FirmwareOrder] = []
+    environment: dict[str, str] = {}
+    """Added to what engine processes see; may hold secrets."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
     reason: str
 
 
-FromAgent = AgentHello | Observed | LogLines | Telemetry | Heartbeat
+FromAgent = AgentHello | Observed | LogLines | Telemetry | Heartbeat | Firmware
 ToAgent = AgentWelcome | Desired | Refused | Taken | Pong
 
 _encoder = msgspec.msgpack.Encoder()

@@ -12,7 +12,7 @@ def nodes(addresses: dict[str, str]) -> None:
     tokens = {}
     for name, address in addresses.items():
         _, tokens[name] = lifecycle.create_node(name, address)
-    Node.objects.update(memory_floor_mb=128)
+    Node.objects.update(settings={"memory_floor_mb": 128})
     print(json.dumps(tokens))
 
 
@@ -21,7 +21,9 @@ def deploy(name: str, fallback: str) -> None:
     model = catalogue.import_model(
         catalogue.bundled_model_path(), "smollm2-135m-instruct", "SmolLM2 135M Instruct"
     )
-    deployment = Deployment.objects.create(name=name, model=model, tp=2, pp=1, dtype="fp32")
+    deployment = Deployment.objects.create(
+        name=name, model=model, settings={"tp": 2, "pp": 1, "dtype": "fp32"}
+    )
     if fallback != "none":
         Fallback.objects.create(deployment=deployment, mode=FallbackMode(fallback), dtype="fp32")
     lifecycle.request_deploy(deployment, by="chaos")

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from dashboard import heads, lifecycle, outbox
 from dashboard.catalogue import bundled_model_path
+from dashboard.configuration.engine import ENGINE
 from dashboard.jobs import tasks
 from dashboard.models import Deployment, Model, Node
 from engine.checkpoint import open_checkpoint
@@ -85,10 +86,13 @@ def make_model() -> Model:
     )
 
 
-def make_deployment(name: str = "chat", **settings: Any) -> Deployment:
+def make_deployment(name: str = "chat", **given: Any) -> Deployment:
+    """Declared settings and the row's own fields, mixed."""
     model = Model.objects.first() or make_model()
+    settings = {name: value for name, value in given.items() if name in ENGINE}
+    fields = {name: value for name, value in given.items() if name not in ENGINE}
     return Deployment.objects.create(
-        name=name, model=model, **({"tp": 2, "kv_cache_tokens": 1024} | settings)
+        name=name, model=model, settings={"tp": 2, "kv_cache_tokens": 1024} | settings, **fields
     )
 
 

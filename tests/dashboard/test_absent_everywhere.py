@@ -71,7 +71,9 @@ def fleet(db: None) -> Deployment:
         box.inventory["accelerators"] = [device]
         box.save()
     model = make_model()
-    deployment = Deployment.objects.create(name="smol", model=model, tp=2, wanted=True)
+    deployment = Deployment.objects.create(
+        name="smol", model=model, wanted=True, settings={"tp": 2}
+    )
     launch = make_launch(deployment, *boxes).launch
     now = time.time()
     store(

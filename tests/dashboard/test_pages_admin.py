@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def everything(operator: Client) -> None:
-    row = Deployment.objects.create(name="smol", model=make_model(), tp=2)
+    row = Deployment.objects.create(name="smol", model=make_model(), settings={"tp": 2})
     make_launch(row, make_node("box-1"), make_node("box-2"))
     Event.objects.create(
         deployment=row, message="Ready after %(seconds)s s.", params={"seconds": 1}

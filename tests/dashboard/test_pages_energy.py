@@ -42,7 +42,7 @@ def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def metered_launch() -> Deployment:
     """200 W and 4 tokens a second for ten minutes."""
     node = make_node("box-1")
-    deployment = Deployment.objects.create(name="smol", model=make_model(), tp=1)
+    deployment = Deployment.objects.create(name="smol", model=make_model(), settings={"tp": 1})
     name = make_launch(deployment, node).launch
     start = whole_minutes_ago(16)
     start -= timedelta(seconds=start.timestamp() % 300)

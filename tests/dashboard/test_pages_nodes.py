@@ -80,7 +80,7 @@ def test_a_node_that_never_connected_shows_dashes_with_the_reason(operator: Clie
 
 
 def test_the_ranks_of_a_node_are_named(operator: Client) -> None:
-    row = Deployment.objects.create(name="smol", model=make_model(), tp=2)
+    row = Deployment.objects.create(name="smol", model=make_model(), settings={"tp": 2})
     make_launch(row, make_node("box-1"), make_node("box-2"))
     assert "Rank 1 of smol" in body(operator, "/nodes/")
     assert "Loading" in body(operator, "/nodes/box-2/")
@@ -102,7 +102,7 @@ def test_a_node_is_closed_and_opened_for_new_ranks(operator: Client) -> None:
 
 
 def test_a_node_that_is_away_can_be_removed_with_its_history(operator: Client) -> None:
-    row = Deployment.objects.create(name="smol", model=make_model(), tp=2)
+    row = Deployment.objects.create(name="smol", model=make_model(), settings={"tp": 2})
     launch = make_launch(row, make_node("box-1"), make_node("box-2", NodeStatus.OFFLINE))
     answer = operator.post("/nodes/box-2/remove/", follow=True)
     assert "smol still has a rank on box-2; stop it first." in answer.content.decode()

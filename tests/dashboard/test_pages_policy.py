@@ -30,7 +30,7 @@ PAGES = [
 
 @pytest.fixture
 def everything() -> None:
-    row = Deployment.objects.create(name="smol", model=make_model(), tp=2)
+    row = Deployment.objects.create(name="smol", model=make_model(), settings={"tp": 2})
     make_launch(row, make_node("box-1"), make_node("box-2"))
 
 

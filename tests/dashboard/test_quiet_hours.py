@@ -68,7 +68,7 @@ def test_when_they_held_is_on_record(nudged: list[int]) -> None:
 
 def test_the_desired_state_has_what_holds_now_and_a_cap_for_the_heads_on_the_node() -> None:
     here, there = make_node("box-1"), make_node("box-2")
-    row = Deployment.objects.create(name="smol", model=make_model(), tp=2)
+    row = Deployment.objects.create(name="smol", model=make_model(), settings={"tp": 2})
     launch = make_launch(row, here, there)
     QuietRule.objects.create(name="Cap", always=True, batch_cap=4, clock_mhz=1200)
     assert desired_for(here.pk).limits == Limits(

@@ -76,7 +76,7 @@ async def test_a_replica_that_is_no_longer_asked_for_ends_with_a_restart(worker:
     async with fleet(worker, tp=1, dp=2) as cast:
         await both_started(cast)
         second = await launch_of(1)
-        await Deployment.objects.aupdate(dp=1)
+        await Deployment.objects.aupdate(settings={"dp": 1})
         await cast.in_database(lambda: lifecycle.request_restart(Deployment.objects.get(), "me"))
         assert (await Replica.objects.aget(pk=second.pk)).status == "stopping"
         assert await Slot.objects.acount() == 1

@@ -79,7 +79,11 @@ def launch(name: str, nodes: list[Node]) -> Deployment:
         name="smollm2", path="/m.gguf", revision="r", size_bytes=1, parameters=1, config={}
     )
     deployment = Deployment.objects.create(
-        name="smol", model=model, status=DeploymentStatus.READY, wanted=True, tp=len(nodes)
+        name="smol",
+        model=model,
+        status=DeploymentStatus.READY,
+        wanted=True,
+        settings={"tp": len(nodes)},
     )
     replica = Replica.objects.create(
         deployment=deployment,

@@ -105,7 +105,7 @@ def test_time_per_token_is_set_against_the_deployments_target(
 ) -> None:
     gains(monkeypatch, m.INTER_TOKEN_BUCKET, {"le=0.1": 0.0, "le=0.2": 100.0})
     assert not one("token_target").applies
-    Deployment.objects.update(target_itl_ms=100)
+    Deployment.objects.update(settings={"target_itl_ms": 100})
     assert one("token_target").value == pytest.approx(1.95)
 
 
