@@ -9,9 +9,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import lifecycle
+from dashboard.audit import actor_of
 from dashboard.errors import StatusConflict
 from dashboard.forms.nodes import NodeForm
+from dashboard.lifecycle import evacuation
 from dashboard.models import Node
+from dashboard.sentences import Sentence
 from dashboard.views.access import may_operate, operator_required
 from dashboard.views.live import live_ranks
 
@@ -63,6 +66,22 @@ def node_act(request: HttpRequest, name: str, action: str) -> HttpResponse:
     return redirect("nodes")
 
 
+@operator_required
+@require_POST
+def node_service(request: HttpRequest, name: str, action: str) -> HttpResponse:
+    """Move what runs there elsewhere and keep it empty, or take it into service again."""
+    node = get_object_or_404(Node, name=name)
+    if action == "evacuate":
+        why = request.POST.get("why", "").strip()[:200]
+        evacuation.evacuate(node, actor_of(request), Sentence(why))
+        return redirect("node-detail", name)
+    try:
+        evacuation.give_back(node, actor_of(request))
+    except StatusConflict as error:
+        messages.error(request, str(error))
+    return redirect("node-detail", name)
+
+
 @never_cache
 def _token_page(request: HttpRequest, node: Node, token: str) -> HttpResponse:
     """The token is in this one answer and nowhere else, so there is no redirect to follow."""
@@ -80,6 +99,8 @@ def node_detail(request: HttpRequest, name: str) -> HttpResponse:
             "node": node,
             "events": node.events.select_related("deployment")[:RECENT_EVENTS],
             "may_operate": may_operate(request),
+            "clearance": evacuation.clear(node) if node.evacuated else None,
+            "held": evacuation.held_by(node),
         },
     )
 

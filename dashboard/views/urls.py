@@ -33,6 +33,11 @@ urlpatterns = [
         nodes.node_act,
         name="node-act",
     ),
+    re_path(
+        r"^nodes/(?P<name>[-\w]+)/(?P<action>evacuate|give-back)/$",
+        nodes.node_service,
+        name="node-service",
+    ),
     path("deployments/", deployments.deployments, name="deployments"),
     path("deployments/new/", deployments.deployment_new, name="deployment-new"),
     path("deployments/<slug:name>/", deployments.deployment_detail, name="deployment-detail"),
