@@ -6,6 +6,7 @@ from dashboard.models.audit import AuditEntry
 from dashboard.models.catalog import Model
 from dashboard.models.chat import Conversation, Message
 from dashboard.models.deployments import Deployment, Fallback
+from dashboard.models.fetches import FirmwareFetch
 from dashboard.models.firmware import FirmwareImage, FirmwareKey, FirmwarePart, TestedSet
 from dashboard.models.fleet import Node
 from dashboard.models.history import Event, Job, JobStep, LogLine
@@ -22,6 +23,7 @@ __all__ = [
     "Deployment",
     "Event",
     "Fallback",
+    "FirmwareFetch",
     "FirmwareImage",
     "FirmwareKey",
     "FirmwarePart",

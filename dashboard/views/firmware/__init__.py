@@ -1,0 +1,1 @@
+"""Pages about firmware, and the address under which images are fetched."""
