@@ -27,6 +27,8 @@ class NodeCapacity(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     online: bool
     schedulable: bool
+    evacuated: bool = False
+    """Out of service for a while; it will be back."""
     seen: bool = True
     """Whether its agent has ever been here."""
     machine: str
@@ -43,7 +45,7 @@ class NodeCapacity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def usable(self) -> bool:
-        return self.online and self.schedulable
+        return self.online and self.schedulable and not self.evacuated
 
     @property
     def integer_dot_products(self) -> bool:
@@ -123,11 +125,18 @@ def missing(
     config: EngineConfig,
     nodes: Sequence[NodeCapacity],
 ) -> list[str]:
-    """Names of the nodes that are offline and without which the ranks crowd on fewer boxes."""
-    away = [node for node in nodes if node.schedulable and not node.online and node.seen]
+    """Names of the nodes that will be back and without which the ranks crowd on fewer boxes."""
+    away = [
+        node
+        for node in nodes
+        if node.schedulable and node.seen and (node.evacuated or not node.online)
+    ]
     if not away:
         return []
-    whole = [msgspec.structs.replace(node, online=True) if node in away else node for node in nodes]
+    whole = [
+        msgspec.structs.replace(node, online=True, evacuated=False) if node in away else node
+        for node in nodes
+    ]
     wide = place(model, config, whole)
     crowded = len(set(placement.ranks)) < len(set(wide.ranks))
     return [node.name for node in away if node.pk in wide.ranks] if crowded else []
@@ -215,7 +224,9 @@ def _nobody(nodes: Sequence[NodeCapacity]) -> Sentence:
             _("No node can take ranks: %(nodes)s offline; start the agent there."),
             nodes=", ".join(offline),
         )
-    return Sentence(_("Every node is closed for new ranks; open one on the nodes page."))
+    return Sentence(
+        _("Every node is closed for new ranks or out of service; open one on the nodes page.")
+    )
 
 
 def _too_big(limit: Limit, nodes: Sequence[NodeCapacity]) -> Sentence:

@@ -6,6 +6,7 @@ from dashboard.choices import JobKind
 from dashboard.jobs.base import Plan, Step
 from dashboard.jobs.end import Drain, Retire
 from dashboard.jobs.launch import Load, Start, Verify
+from dashboard.jobs.move import Leave, Switch, TakeOver
 from dashboard.jobs.prepare import CheckFile, CheckPlan, Place
 
 
@@ -36,4 +37,11 @@ class StandDown:
     steps: ClassVar[tuple[Step, ...]] = (Drain(), Retire())
 
 
-PLANS: dict[str, type[Plan]] = {plan.kind: plan for plan in (Deploy, Stop, Restart, StandDown)}
+class Move:
+    kind: ClassVar = JobKind.MOVE
+    steps: ClassVar[tuple[Step, ...]] = (TakeOver(), Switch(), Leave())
+
+
+PLANS: dict[str, type[Plan]] = {
+    plan.kind: plan for plan in (Deploy, Stop, Restart, StandDown, Move)
+}

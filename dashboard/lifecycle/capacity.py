@@ -25,11 +25,17 @@ def find_placement(slot: Slot) -> Placement:
     if slot.is_fallback:
         return place_together(shape, config, nodes, _node_of_the_head(slot))
     placement = place(shape, config, nodes)
-    if slot.deployment.fallback_or_none is not None:
+    if slot.role == ReplicaRole.PRIMARY and slot.deployment.fallback_or_none is not None:
         away = missing(placement, shape, config, nodes)
         if away:
-            raise PlacementError(Sentence(_("%(node)s is offline."), node=", ".join(away)))
+            raise PlacementError(_away(away))
     return placement
+
+
+def _away(names: list[str]) -> Sentence:
+    out = Node.objects.filter(name__in=names, evacuated=True).exists()
+    words = _("%(node)s is out of service.") if out else _("%(node)s is offline.")
+    return Sentence(words, node=", ".join(names))
 
 
 def _node_of_the_head(slot: Slot) -> int | None:
@@ -53,7 +59,7 @@ def capacities(slot: Slot) -> list[NodeCapacity]:
         if not _stands_behind(rank.replica, slot):
             ranks[rank.node_id] = ranks.get(rank.node_id, 0) + 1
     return [
-        _capacity(node, sum(promised.get(node.pk, [])), ranks.get(node.pk, 0))
+        _capacity(node, slot, sum(promised.get(node.pk, [])), ranks.get(node.pk, 0))
         for node in Node.objects.all()
     ]
 
@@ -74,14 +80,15 @@ def _promise(rank: Rank) -> int:
     return rank_bytes(model.shape, config, dot_products=dot_products)[rank.rank]
 
 
-def _capacity(node: Node, promised: int, ranks: int) -> NodeCapacity:
+def _capacity(node: Node, slot: Slot, promised: int, ranks: int) -> NodeCapacity:
     hardware = node.hardware
-    loopback = node.address.startswith("127.")
+    loopback = node.engine_address.startswith("127.")
     return NodeCapacity(
         pk=node.pk,
         name=node.name,
         online=node.status == NodeStatus.ONLINE,
-        schedulable=node.schedulable,
+        schedulable=node.schedulable and node.pk not in slot.avoid,
+        evacuated=node.evacuated,
         seen=node.status != NodeStatus.PENDING,
         # Agents on loopback addresses live on one machine, whatever they are called.
         machine="loopback" if loopback else node.name,

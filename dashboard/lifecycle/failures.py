@@ -19,10 +19,11 @@ from dashboard.choices import (
     Fault,
     JobKind,
     JobStatus,
+    ReplicaRole,
     ReplicaStatus,
 )
 from dashboard.errors import PlacementError
-from dashboard.lifecycle import fallbacks, jobs, replicas
+from dashboard.lifecycle import fallbacks, jobs, moves, replicas
 from dashboard.lifecycle.capacity import find_placement
 from dashboard.lifecycle.changes import locked, move
 from dashboard.lifecycle.record import record
@@ -200,6 +201,9 @@ def _created(job: Job | None, otherwise: datetime) -> datetime:
 @transaction.atomic
 def fail_job(job: Job, reason: Sentence) -> None:
     """A step could not be done or ran out of time: its slot, or the whole stop, fails with it."""
+    if job.kind == JobKind.MOVE:
+        moves.undo(job, reason)
+        return
     deployment = locked(job.deployment_id)
     if deployment.generation != job.generation:
         jobs.end(job, JobStatus.CANCELLED, Sentence(_("A newer request took its place.")))
@@ -216,7 +220,9 @@ def fail_job(job: Job, reason: Sentence) -> None:
         record(Sentence("%(cause)s", cause=reason), level=EventLevel.ERROR, deployment=deployment)
         return
     job.slot.deployment = deployment
-    if job.state.get("gated"):
+    if job.slot.role == ReplicaRole.CANDIDATE:
+        change(job.slot, reason=reason)
+    elif job.state.get("gated"):
         change(job.slot, reason=reason)
         hold(job.slot)
     else:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from django.utils.translation import gettext_noop as _
 
 from dashboard.choices import (
+    ACTIVE_JOB_STATUSES,
     EventLevel,
     FallbackMode,
     JobKind,
@@ -27,10 +28,16 @@ def follow(deployment: Deployment, slots: Sequence[Slot], states: Sequence[SlotS
     if not slot.wanted and needs_fallback(states):
         _call_in(deployment, slot, slots)
         return True
-    if slot.wanted and may_stand_down(states):
+    if slot.wanted and may_stand_down(states) and not _is_to_stand_in(deployment):
         _send_home(deployment, slot)
         return True
     return False
+
+
+def _is_to_stand_in(deployment: Deployment) -> bool:
+    """A primary is about to leave, and the fallback comes before that."""
+    active = deployment.jobs.filter(status__in=ACTIVE_JOB_STATUSES)
+    return active.filter(kind__in=[JobKind.MOVE, JobKind.CHANGE]).exists()
 
 
 def stands_in(deployment: Deployment) -> Fallback | None:

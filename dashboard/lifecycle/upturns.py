@@ -9,7 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
-from dashboard.choices import EventLevel, ReplicaStatus
+from dashboard.choices import EventLevel, ReplicaRole, ReplicaStatus
 from dashboard.lifecycle import jobs
 from dashboard.lifecycle.record import record
 from dashboard.lifecycle.slots import change, settle, slot_of
@@ -44,6 +44,8 @@ def become_ready(deployment: Deployment, replica: Replica) -> None:
 def _ready_sentence(slot: Slot, *, again: bool) -> Sentence:
     if slot.is_fallback:
         return Sentence(_("The fallback is ready after %(seconds)s s."))
+    if slot.role == ReplicaRole.CANDIDATE:
+        return Sentence(_("What is to take over is ready after %(seconds)s s."))
     if slot.deployment.dp > 1:
         return Sentence(_("Replica %(replica)s is ready after %(seconds)s s."), replica=slot.index)
     return Sentence(

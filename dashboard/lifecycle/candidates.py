@@ -1,0 +1,166 @@
+"""Launches that prove themselves before they take over, and those that they replace.
+
+A candidate is a slot of its own: a job brings a launch up in it as in any other, but the gateway
+gives it nothing. `promote` exchanges it with the primary in one transaction. The caller of all this
+holds the deployment's row lock (`changes.locked`).
+"""
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext_noop as _
+
+from dashboard.choices import (
+    LIVE_REPLICA_STATUSES,
+    JobKind,
+    JobStatus,
+    ReplicaRole,
+    ReplicaStatus,
+)
+from dashboard.errors import StatusConflict
+from dashboard.lifecycle import jobs, replicas
+from dashboard.lifecycle.record import record
+from dashboard.lifecycle.slots import change, settle
+from dashboard.models import Deployment, Job, Replica, Revision, Slot
+from dashboard.sentences import Sentence
+
+
+def open_candidate(
+    deployment: Deployment,
+    index: int,
+    *,
+    revision: Revision | None = None,
+    avoid: Sequence[int] = (),
+) -> Slot:
+    """A place beside primary `index` for a launch with `revision`'s settings, or the present ones,
+    on any node but those to `avoid` (primary keys)."""
+    slot, _made = Slot.objects.update_or_create(
+        deployment=deployment,
+        role=ReplicaRole.CANDIDATE,
+        index=index,
+        defaults={
+            "wanted": False,
+            "given_up": False,
+            "reason": Sentence(),
+            "revision": revision,
+            "avoid": list(avoid),
+        },
+    )
+    slot.deployment = deployment
+    return slot
+
+
+def bring_up(slot: Slot, by: str) -> Job:
+    """A job that starts a launch in the candidate's place and sees it answer."""
+    return jobs.create(
+        slot.deployment, JobKind.DEPLOY, slot=slot, by=by, automatic=True, gated=True
+    )
+
+
+def launch_of(slot: Slot) -> Replica | None:
+    """What lives there."""
+    return slot.launches.filter(status__in=LIVE_REPLICA_STATUSES).first()
+
+
+def promote(deployment: Deployment, slot: Slot) -> Replica:
+    """The candidate's launch answers from now on in place of the primary's, which gets no more
+    requests and waits: it finishes its answers, or takes over again (`swap_back`).
+
+    Raises StatusConflict when the candidate is not ready.
+    """
+    old = _live(deployment, ReplicaRole.PRIMARY, slot.index)
+    if old is not None:
+        _become(old, ReplicaRole.RETIRING, ReplicaStatus.DRAINING)
+        _place(deployment, ReplicaRole.RETIRING, slot.index)
+    ready = deployment.replicas.filter(
+        role=ReplicaRole.CANDIDATE, index=slot.index, status=ReplicaStatus.READY
+    )
+    new = ready.first()
+    if new is None or ready.update(role=ReplicaRole.PRIMARY) != 1:
+        raise StatusConflict(
+            Sentence(_("What was to take over in %(name)s is not ready."), name=deployment.name)
+        )
+    slot.delete()
+    primary = _place(deployment, ReplicaRole.PRIMARY, slot.index)
+    change(primary, wanted=True, reason=Sentence(), given_up=False, down_since=None)
+    record(
+        Sentence(_("Launch %(launch)s takes over."), launch=new.launch),
+        deployment=deployment,
+        replica=new,
+    )
+    settle(deployment)
+    return new
+
+
+def swap_back(deployment: Deployment, index: int) -> bool:
+    """Undo `promote`: the launch of before answers again, the new one finishes its answers as a
+    candidate. False when the one of before lives no more."""
+    old = _live(deployment, ReplicaRole.RETIRING, index)
+    if old is None or old.status != ReplicaStatus.DRAINING:
+        return False
+    new = _live(deployment, ReplicaRole.PRIMARY, index)
+    if new is not None:
+        _become(new, ReplicaRole.CANDIDATE, ReplicaStatus.DRAINING)
+        _place(deployment, ReplicaRole.CANDIDATE, index)
+    _become(old, ReplicaRole.PRIMARY, ReplicaStatus.READY)
+    deployment.slots.filter(role=ReplicaRole.RETIRING, index=index).delete()
+    primary = _place(deployment, ReplicaRole.PRIMARY, index)
+    change(primary, wanted=True, reason=Sentence(), given_up=False, down_since=None)
+    record(
+        Sentence(_("Launch %(launch)s answers again."), launch=old.launch),
+        deployment=deployment,
+        replica=old,
+    )
+    settle(deployment)
+    return True
+
+
+def see_off(slot: Slot, by: str) -> Job | None:
+    """A job that lets what lives there finish its answers and ends it; None where nothing does."""
+    if launch_of(slot) is None and not _ending(slot):
+        return None
+    starting = slot.launches.filter(status=ReplicaStatus.STARTING).exists()
+    if starting:
+        replicas.retire(slot)
+    slot.launches.filter(status__in=[ReplicaStatus.READY, ReplicaStatus.RECOVERING]).update(
+        status=ReplicaStatus.DRAINING
+    )
+    return jobs.create(slot.deployment, JobKind.DRAIN, slot=slot, by=by, automatic=True)
+
+
+def close(slot: Slot) -> None:
+    """End what is left there at once, and the place."""
+    jobs.end_active(
+        slot.deployment,
+        JobStatus.CANCELLED,
+        Sentence(_("It is not needed.")),
+        slot=slot,
+    )
+    replicas.retire(slot)
+    if not _ending(slot):
+        slot.delete()
+
+
+def _ending(slot: Slot) -> bool:
+    return slot.launches.filter(status=ReplicaStatus.STOPPING).exists()
+
+
+def _live(deployment: Deployment, role: ReplicaRole, index: int) -> Replica | None:
+    return deployment.replicas.filter(
+        role=role, index=index, status__in=LIVE_REPLICA_STATUSES
+    ).first()
+
+
+def _become(replica: Replica, role: ReplicaRole, status: ReplicaStatus) -> None:
+    Replica.objects.filter(pk=replica.pk).update(role=role, status=status, recovering_since=None)
+    replica.role, replica.status = role, status
+
+
+def _place(deployment: Deployment, role: ReplicaRole, index: int) -> Slot:
+    slot, _made = Slot.objects.get_or_create(
+        deployment=deployment,
+        role=role,
+        index=index,
+        defaults={"wanted": role == ReplicaRole.PRIMARY},
+    )
+    slot.deployment = deployment
+    return slot
