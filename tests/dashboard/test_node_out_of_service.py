@@ -3,6 +3,7 @@
 import pytest
 
 from dashboard.audit import PANEL, Actor
+from dashboard.choices import ACTIVE_JOB_STATUSES
 from dashboard.lifecycle import evacuation
 from dashboard.lifecycle.evacuation import Clearance
 from dashboard.models import AuditEntry, Deployment, Event, Job, Node, Replica, Slot
@@ -21,6 +22,7 @@ OPERATOR = Actor("ops", 1, "form", "10.0.0.7")
 
 async def take_out(cast: Fleet, name: str) -> None:
     box = await node(name)
+    await cast.until(lambda: not Job.objects.filter(status__in=ACTIVE_JOB_STATUSES).exists())
     await cast.in_database(lambda: evacuation.evacuate(box, OPERATOR, Sentence("New fans.")))
     await cast.reconcile()
 
