@@ -15,6 +15,7 @@ PLACES: tuple[tuple[str, str, str | Promise], ...] = (
     ("models", "model", _("Models")),
     ("nodes", "node", _("Nodes")),
     ("monitor", "monitor", _("Monitor")),
+    ("settings", "settings", _("Settings")),
 )
 
 

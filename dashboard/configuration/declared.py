@@ -27,6 +27,14 @@ class SettingError(TandemError):
         self.name = name
 
 
+class SettingsRefused(TandemError):
+    """Values that cannot be taken; `errors` say why, setting by setting."""
+
+    def __init__(self, errors: "Sequence[SettingError]") -> None:
+        super().__init__(errors[0].sentence)
+        self.errors = {error.name: error.sentence for error in errors}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """One setting. `default` is what holds where nothing was entered."""

@@ -1,14 +1,36 @@
 """The settings of the panel itself. `PANEL` is the one declaration of each."""
 
-from django.utils.translation import gettext_lazy as _
+from collections.abc import Mapping
 
-from dashboard.configuration.declared import Catalogue, Group, Setting
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
+
+from dashboard.configuration.declared import Catalogue, Group, Setting, SettingError, Values
+from dashboard.sentences import Sentence
+
+VARIABLES: Mapping[str, str] = {
+    "keep_seconds_days": "TANDEM_KEEP_SECONDS_DAYS",
+    "keep_minutes_days": "TANDEM_KEEP_MINUTES_DAYS",
+    "keep_hours_days": "TANDEM_KEEP_HOURS_DAYS",
+    "public_url": "TANDEM_PUBLIC_URL",
+    "smtp_url": "TANDEM_SMTP_URL",
+    "mail_from": "TANDEM_MAIL_FROM",
+}
+"""Settings whose environment variable wins where it is set."""
 
 PANEL = Catalogue(
     groups=[
         Group(name="people", label=_("People")),
-        Group(name="keep", label=_("How long things are kept")),
-        Group(name="mail", label=_("Mail")),
+        Group(
+            name="keep",
+            label=_("How long things are kept"),
+            note=_("Coarser telemetry is kept at least as long as finer telemetry."),
+        ),
+        Group(
+            name="mail",
+            label=_("Mail and addresses"),
+            note=_("For alerts by e-mail, and for links in messages and in firmware updates."),
+        ),
     ],
     settings=[
         Setting(
@@ -22,5 +44,189 @@ PANEL = Catalogue(
             drivers=(),
             help=_("For people whose browser asks for none of ours, and for mail."),
         ),
+        Setting(
+            name="session_days",
+            kind="whole",
+            label=_("signed in for"),
+            group="people",
+            default=14,
+            unit=_("days"),
+            low=1,
+            high=365,
+            applies="live",
+            drivers=(),
+            help=_("Days until somebody has to sign in again; counted from signing in."),
+        ),
+        Setting(
+            name="sign_in_local",
+            kind="flag",
+            label=_("sign in with a password"),
+            group="people",
+            default=True,
+            applies="live",
+            drivers=(),
+            help=_(
+                "Off: only through an identity provider. It holds once an administrator has signed "
+                "in that way, so that nobody locks everybody out."
+            ),
+        ),
+        Setting(
+            name="sign_in_oidc",
+            kind="flag",
+            label=_("sign in through an identity provider"),
+            group="people",
+            default=False,
+            applies="live",
+            drivers=(),
+            help=_("OpenID Connect. It needs a provider, which is entered under Sign-in."),
+        ),
+        Setting(
+            name="mfa_required",
+            kind="choice",
+            label=_("second factor required"),
+            group="people",
+            default="nobody",
+            choices=[
+                ("nobody", _("of nobody")),
+                ("operators", _("of operators and administrators")),
+                ("everybody", _("of everybody")),
+            ],
+            applies="live",
+            drivers=(),
+            help=_("Who has none can do nothing but set one up, under their account."),
+        ),
+        Setting(
+            name="keep_seconds_days",
+            kind="whole",
+            label=_("telemetry of every second"),
+            group="keep",
+            default=2,
+            unit=_("days"),
+            low=1,
+            high=60,
+            applies="live",
+            drivers=(),
+            help=_("The largest of the three by far: some 40 MB a node and day."),
+        ),
+        Setting(
+            name="keep_minutes_days",
+            kind="whole",
+            label=_("telemetry of every minute"),
+            group="keep",
+            default=60,
+            unit=_("days"),
+            low=1,
+            high=3_660,
+            applies="live",
+            drivers=(),
+            help=_("Averages and extremes of every minute."),
+        ),
+        Setting(
+            name="keep_hours_days",
+            kind="whole",
+            label=_("telemetry of every hour"),
+            group="keep",
+            default=1_096,
+            unit=_("days"),
+            low=1,
+            high=36_600,
+            applies="live",
+            drivers=(),
+            help=_("Averages and extremes of every hour; energy and costs are worked out from it."),
+        ),
+        Setting(
+            name="keep_log_days",
+            kind="whole",
+            label=_("log lines"),
+            group="keep",
+            default=7,
+            unit=_("days"),
+            low=1,
+            high=366,
+            applies="live",
+            drivers=(),
+            help=_("Of engines, agents and kernels. The oldest of too many go earlier."),
+        ),
+        Setting(
+            name="keep_audit_days",
+            kind="whole",
+            label=_("audit trail"),
+            group="keep",
+            default=None,
+            optional=True,
+            absent=_("for ever"),
+            unit=_("days"),
+            low=30,
+            high=36_600,
+            applies="live",
+            drivers=(),
+            help=_("Who changed what. Empty keeps it for ever."),
+        ),
+        Setting(
+            name="public_url",
+            kind="text",
+            label=_("address of the panel"),
+            group="mail",
+            default="",
+            optional=True,
+            absent=_("not known"),
+            pattern=r"https?://[^\s/?#]+/?",
+            example="https://tandem.example",
+            applies="live",
+            drivers=(),
+            help=_("Under which people and BMCs reach it. Messages have no links without it."),
+        ),
+        Setting(
+            name="smtp_url",
+            kind="text",
+            label=_("mail server"),
+            group="mail",
+            default=None,
+            optional=True,
+            absent=_("none"),
+            pattern=r"[a-z0-9][a-z0-9._-]{0,62}",
+            example="mail-server",
+            secret=True,
+            applies="live",
+            drivers=(),
+            help=_(
+                "The name of a stored secret that holds its address, such as "
+                "smtp://user:password@host:587."
+            ),
+        ),
+        Setting(
+            name="mail_from",
+            kind="text",
+            label=_("sender of mail"),
+            group="mail",
+            default=None,
+            optional=True,
+            absent="tandem@localhost",
+            pattern=r"[^\s@]+@[^\s@]+|[^<>@\n]+ <[^\s@<>]+@[^\s@<>]+>",
+            example="Tandem <tandem@example.com>",
+            applies="live",
+            drivers=(),
+            help=_("What recipients see as the sender."),
+        ),
     ],
 )
+
+ORDER = ("keep_seconds_days", "keep_minutes_days", "keep_hours_days")
+SHORTER = gettext_noop("This must not be less than the %(days)s days of finer telemetry.")
+
+
+def check_panel(values: Values) -> list[SettingError]:
+    """What does not fit together in settings that are right one by one."""
+    complete = PANEL.complete(values)
+    days = [(name, complete[name]) for name in ORDER]
+    errors = [
+        SettingError(name, Sentence(SHORTER, days=finer))
+        for (_finer, finer), (name, coarser) in zip(days, days[1:], strict=False)
+        if isinstance(finer, int) and isinstance(coarser, int) and coarser < finer
+    ]
+    if not complete["sign_in_local"] and not complete["sign_in_oidc"]:
+        errors.append(SettingError("sign_in_local", Sentence(NO_WAY_IN)))
+    return errors
+
+
+NO_WAY_IN = gettext_noop("Nobody could sign in: leave at least one way to do so.")

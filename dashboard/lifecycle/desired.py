@@ -1,10 +1,12 @@
 """What a node should run, as its agent is told."""
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from django.db.models import Q
 
 from dashboard.choices import LIVE_REPLICA_STATUSES
+from dashboard.lifecycle.environment import environment_for
 from dashboard.lifecycle.limits import limits_for
 from dashboard.lifecycle.neighbours import watched_by
 from dashboard.lifecycle.sources import sources_for
@@ -34,8 +36,9 @@ def desired_for(node_id: int) -> Desired:
         node.desired_generation,
         specs,
         sources=sources_for(node),
-        limits=limits_for(node.pk, heads),
+        limits=limits_for(node, heads),
         watch=watched_by(node, replicas),
+        environment=environment_for(node),
     )
 
 
@@ -69,13 +72,19 @@ def _spec(
         role=role,
         rank=rank,
         driver=deployment.driver,
-        model_path=model.path,
+        model_path=_path_on(node, model.path),
         served_name=deployment.name,
         revision=model.revision,
         config=replica.engine_config,
-        host=node.link_address if cable else node.address,
+        host=node.link_address if cable else node.engine_address,
         memory_floor=node.memory_floor_mb * 2**20,
         planned_bytes=planned_bytes,
         http=Address(replica.host, replica.http_port),
         control=Address(control, replica.control_port),
     )
+
+
+def _path_on(node: Node, path: str) -> str:
+    """By the same name in the node's own folder of models, where it has one."""
+    folder = str(node.settings.get("model_folder") or "")
+    return str(PurePosixPath(folder) / PurePosixPath(path).name) if folder else path

@@ -25,12 +25,13 @@ Heads = Sequence[tuple[str, int]]
 ONE_AT_A_TIME = 0x71756965
 """Of two workers the second waits for the first, and finds nothing left to do."""
 
+OWN_CAP = _("Power cap of the node")
 BEGINS = _("“%(rule)s” holds it back from now on.")
 ENDS = _("It is not held back any more.")
 
 
-def limits_for(node_id: int, heads: Heads, at: datetime | None = None) -> Limits:
-    return _limits(rules_in_force(), node_id, heads, at or timezone.now())
+def limits_for(node: Node, heads: Heads, at: datetime | None = None) -> Limits:
+    return _limits(rules_in_force(), node, heads, at or timezone.now())
 
 
 def rules_in_force() -> list[Rule]:
@@ -44,11 +45,12 @@ def follow_schedule(at: datetime | None = None) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [ONE_AT_A_TIME])
     now, rules = at or timezone.now(), rules_in_force()
     known = {row.node_id: row for row in NodeLimits.objects.all()}
-    if not rules and not any(row.wanted for row in known.values()):
+    capped = Node.objects.filter(settings__power_cap_watts__gt=0).exists()
+    if not rules and not capped and not any(row.wanted for row in known.values()):
         return
     heads = _heads()
     for node in Node.objects.order_by("pk"):
-        limits = _limits(rules, node.pk, heads[node.pk], now)
+        limits = _limits(rules, node, heads[node.pk], now)
         wanted = msgspec.to_builtins(limits) if limits.why else {}
         row = known.get(node.pk)
         before = row.wanted if row else {}
@@ -74,17 +76,20 @@ def _heads() -> dict[int, list[tuple[str, int]]]:
     return found
 
 
-def _limits(rules: Sequence[Rule], node_id: int, heads: Heads, at: datetime) -> Limits:
-    now = held(rules, node_id, at)
+def _limits(rules: Sequence[Rule], node: Node, heads: Heads, at: datetime) -> Limits:
+    """What rules ask now, and the cap of the node's own settings at all times."""
+    now = held(rules, node.pk, at)
     wished = {launch: now.batch_cap(deployment) for launch, deployment in heads}
     caps = {launch: rows for launch, rows in wished.items() if rows is not None}
-    if now.power_watts is None and now.clock_hertz is None and not caps:
+    cap = node.settings.get("power_cap_watts")
+    watts = [float(asked) for asked in (now.power_watts, cap) if asked]
+    if not watts and now.clock_hertz is None and not caps:
         return Limits()  # A batch cap holds nothing back on a node without a head.
     return Limits(
-        power_watts=now.power_watts,
+        power_watts=min(watts, default=None),
         clock_hertz=now.clock_hertz,
         batch_caps=caps,
-        why=now.why,
+        why=now.why or OWN_CAP,
     )
 
 
@@ -100,6 +105,7 @@ def _tell(node: Node, wanted: dict[str, object], before: dict[str, object], now:
     LimitSpan.objects.filter(node=node, until=None).update(until=now)
     if why:
         LimitSpan.objects.create(node=node, since=now, why=str(why))
-        record(Sentence(BEGINS, rule=str(why)), node=node)
+        rule = Sentence(str(why)) if why == OWN_CAP else str(why)
+        record(Sentence(BEGINS, rule=rule), node=node)
     else:
         record(Sentence(ENDS), node=node)

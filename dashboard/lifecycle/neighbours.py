@@ -36,4 +36,4 @@ def _real() -> QuerySet[Node]:
 
 
 def _address(node: Node, other: Node) -> str:
-    return other.link_address if node.link_address and other.link_address else other.address
+    return other.link_address if node.link_address and other.link_address else other.engine_address

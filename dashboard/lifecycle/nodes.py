@@ -11,6 +11,7 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
 from dashboard.choices import LIVE_REPLICA_STATUSES, EventLevel, NodeStatus
+from dashboard.configuration.node import cable_address
 from dashboard.errors import StatusConflict
 from dashboard.lifecycle.neighbours import tell_neighbours
 from dashboard.lifecycle.observation import node_went_offline
@@ -116,7 +117,7 @@ def connect(node_id: int, over: str, inventory: Inventory) -> Node:
         status=NodeStatus.ONLINE,
         reason=Sentence(),
         inventory=msgspec.to_builtins(inventory),
-        link_address=inventory.link_address,
+        link_address=cable_address(before.settings, inventory.link_address),
         last_seen=now,
         connected_at=now,
         connection=over,

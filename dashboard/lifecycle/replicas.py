@@ -69,7 +69,7 @@ def _create(slot: Slot, placement: Placement, *, gated: bool) -> Replica:
         token=secrets.token_urlsafe(32),
         config=msgspec.to_builtins(config),
         head_node=head,
-        host=head.address,
+        host=head.engine_address,
         http_port=http,
         control_port=control,
         gated=gated,

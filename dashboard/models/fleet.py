@@ -64,6 +64,11 @@ class Node(models.Model):
         return self.name
 
     @property
+    def engine_address(self) -> str:
+        """Where the panel and other nodes reach its engines."""
+        return str(self.settings.get("engine_address") or self.address)
+
+    @property
     def hardware(self) -> Inventory | None:
         return msgspec.convert(self.inventory, Inventory) if self.inventory else None
 

@@ -1,21 +1,25 @@
 """What every page draws: icons, status badges, honest absence, times and large numbers."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import cast
 
 from django import template
 from django.http import HttpRequest
 from django.templatetags.static import static
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from dashboard.choices import Role
 from dashboard.ledger import Ledger
 from dashboard.models import Node, Replica
+from dashboard.views.access import may_operate
 from dashboard.views.live import replica_name
 from dashboard.views.monitor.urls import TABS
+from dashboard.views.settings.tabs import TABS as SETTINGS_TABS
 
 register = template.Library()
 
@@ -219,3 +223,29 @@ def monitor_tabs(context: dict[str, object]) -> dict[str, object]:
             for name, label in TABS
         ]
     }
+
+
+@register.inclusion_tag("settings/_tabs.html", takes_context=True)
+def settings_tabs(context: dict[str, object]) -> dict[str, object]:
+    """The pages under Settings that the reader may open; the one that is shown is marked."""
+    request = cast(HttpRequest, context["request"])
+    return {"tabs": list(_settings_tabs(request))}
+
+
+def _settings_tabs(request: HttpRequest) -> Iterator[dict[str, object]]:
+    first = reverse(SETTINGS_TABS[0][0])
+    for name, label, role in SETTINGS_TABS:
+        try:
+            url = reverse(name)
+        except NoReverseMatch:
+            continue
+        if not _may(request, role):
+            continue
+        current = request.path == url or (url != first and request.path.startswith(url))
+        yield {"url": url, "label": label, "current": current}
+
+
+def _may(request: HttpRequest, role: Role) -> bool:
+    if role == Role.ADMIN:
+        return bool(request.user.is_active and request.user.is_superuser)
+    return role != Role.OPERATOR or may_operate(request)

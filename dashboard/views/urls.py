@@ -1,6 +1,6 @@
 """The panel's own pages."""
 
-from django.urls import path, re_path
+from django.urls import include, path, re_path
 from django.views.i18n import set_language
 
 from dashboard.views import deployments, models, nodes, sources
@@ -10,6 +10,7 @@ from dashboard.views.session import sign_in, sign_out
 
 urlpatterns = [
     path("", overview, name="overview"),
+    path("", include("dashboard.views.settings.urls")),
     path("sign-in/", sign_in, name="sign-in"),
     path("sign-out/", sign_out, name="sign-out"),
     path("language/", set_language, name="set_language"),

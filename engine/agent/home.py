@@ -4,9 +4,10 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
+from engine.agent.environment import EngineEnvironment
 from engine.drivers.base import Driver
 from engine.errors import ConfigError
 
@@ -15,12 +16,14 @@ LOCK = "agent.lock"
 KEEPERS = "*.keeper"
 
 
-class Home(NamedTuple):
+@dataclass(frozen=True)
+class Home:
     """`changed` is called on every change worth reporting."""
 
     folder: Path
     drivers: Mapping[str, Driver]
     changed: Callable[[], None]
+    environment: EngineEnvironment = field(default_factory=EngineEnvironment)
 
 
 def state_folder(asked: str | None, token: str) -> Path:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from engine import VERSION
-from engine.protocol.agent import Accelerator, Inventory
+from engine.protocol.agent import Accelerator, Interface, Inventory
 from monitoring.probes.devices import Device
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -43,6 +43,7 @@ def take_inventory(
     *,
     link_address: str = "",
     accelerators: Sequence[Device] = (),
+    boot_id: str = "",
 ) -> Inventory:
     fields = _first_cpu(cpuinfo)
     flags = set((fields.get("flags") or fields.get("Features") or "").split())
@@ -58,6 +59,8 @@ def take_inventory(
         engine_version=VERSION,
         instruction_sets=[name for name in KERNEL_SETS if name in flags],
         accelerators=[as_told(device) for device in accelerators],
+        boot_id=boot_id,
+        interfaces=_interfaces(),
     )
 
 
@@ -86,6 +89,20 @@ def address_towards(server: str) -> str:
     with socket.socket(family, kind) as probe:
         probe.connect(peer)
         return str(probe.getsockname()[0])
+
+
+def _interfaces() -> list[Interface]:
+    """Interfaces that are up, with each of their addresses; link-local ones need a zone."""
+    states = psutil.net_if_stats()
+    return [
+        Interface(name=name, address=one.address)
+        for name, addresses in sorted(psutil.net_if_addrs().items())
+        for one in addresses
+        if one.family in (socket.AF_INET, socket.AF_INET6)
+        and not one.address.lower().startswith("fe80:")
+        and name in states
+        and states[name].isup
+    ]
 
 
 def _first_cpu(cpuinfo: Path) -> dict[str, str]:

@@ -9,6 +9,8 @@ from typing import NoReturn
 
 import msgspec
 
+from engine.agent.firmware.desk import FirmwareDesk, NodeFirmware
+from engine.agent.firmware.orders import Orders
 from engine.agent.heads import Heads
 from engine.agent.inventory import as_told
 from engine.agent.kernel_log import KernelLog
@@ -38,6 +40,8 @@ class NodeAgent:
         folder: Path,
         drivers: Mapping[str, Driver] = DRIVERS,
         probes: NodeProbes | None = None,
+        *,
+        allow_reboot: bool = False,
     ) -> None:
         self.wake = asyncio.Event()
         self.supervisor = Supervisor(self._processes_changed, drivers, folder)
@@ -48,6 +52,18 @@ class NodeAgent:
         self._inventory = inventory
         self.link = Link(server, token, inventory, self)
         self.own_log = OwnLog()
+        self.firmware = FirmwareDesk(
+            NodeFirmware(self.probes.roots, lambda: self.probes.accelerators.devices), self.wake.set
+        )
+        self.orders = Orders(
+            folder,
+            server,
+            token,
+            self._changed,
+            ended=self.firmware.look_again,
+            boot_id=inventory.boot_id,
+            allow_reboot=allow_reboot,
+        )
         self.limits = LimitKeeper(folder, self.heads, inventory.accelerators, self._changed)
         self._observed_due = 0.0
         self._logs_due = 0.0
@@ -76,6 +92,8 @@ class NodeAgent:
             self.link.run(),
             self.limits.run(),
             self._follow_devices(),
+            self.firmware.run(),
+            self.orders.run(),
         )
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(part) for part in parts]
@@ -98,13 +116,16 @@ class NodeAgent:
 
     def connected(self) -> None:
         self.telemetry.outbox.connected()
+        self.firmware.connected()
         self._changed()
 
     def desired(self, state: Desired) -> None:
+        self.supervisor.set_environment(state.environment)
         self.supervisor.set_desired(state.generation, state.processes)
         self.telemetry.sources.set(state.sources)
         self.probes.links.watch(state.watch)
         self.limits.set_wanted(state.limits)
+        self.orders.set_wanted(state.orders)
 
     def taken(self, message: Taken) -> None:
         self.telemetry.outbox.taken(message.seqs)
@@ -126,6 +147,7 @@ class NodeAgent:
             yield from self.supervisor.take_logs()
             yield from self.own_log.take()
             yield from self.kernel_log.take()
+        yield from self.firmware.outgoing()
         yield from self.telemetry.outbox.outgoing()
 
     def observed(self) -> Observed:
@@ -134,6 +156,7 @@ class NodeAgent:
             processes=self.supervisor.states(),
             engines=self.heads.stats(),
             limits=self.limits.states(),
+            orders=self.orders.states(),
         )
 
     def _processes_changed(self) -> None:

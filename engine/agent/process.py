@@ -6,6 +6,8 @@ import logging
 import signal
 import time
 
+import msgspec
+
 from engine.agent.child import Child
 from engine.agent.endings import exit_reason
 from engine.agent.home import Home
@@ -15,7 +17,7 @@ from engine.agent.priority import restore
 from engine.agent.reconcile import Life
 from engine.agent.restart import STEADY_SECONDS, judge_end
 from engine.drivers import driver_named
-from engine.drivers.base import Driver, DriverError
+from engine.drivers.base import Command, Driver, DriverError
 from engine.errors import Said, said, system_words
 from engine.errors import gettext_noop as _
 from engine.protocol.agent import ProcessState, ProcessStatus
@@ -160,7 +162,7 @@ class EngineProcess:
 
     def spawn_spare(self) -> None:
         """Raises OSError."""
-        command = self.driver.command(self.spec)
+        command = self._command()
         self.spare = Child.spawn(command, self.spec.key, self._home.folder, self._stop)
 
     def drop_spare(self) -> None:
@@ -182,6 +184,12 @@ class EngineProcess:
     @property
     def _stop(self) -> tuple[signal.Signals, float]:
         return self.driver.stop_signal, self.driver.stop_seconds
+
+    def _command(self) -> Command:
+        """With what the panel adds to the environment. Raises DriverError."""
+        command = self.driver.command(self.spec)
+        environment = {**self._home.environment.variables, **command.environment}
+        return msgspec.structs.replace(command, environment=environment)
 
     async def _live_once(self) -> int | None:
         """Exit code; None when it could not be started. Raises DriverError."""
@@ -205,7 +213,7 @@ class EngineProcess:
 
     def _begin(self) -> Child:
         """From the spare when there is one. Raises OSError and DriverError."""
-        command = self.driver.command(self.spec)
+        command = self._command()
         self.started_at = time.time()
         child, self.spare = self.spare, None
         if child is None or child.ended.is_set():
@@ -234,7 +242,7 @@ class EngineProcess:
 
     def _keep(self, line: str, fresh: bool) -> None:
         text = line.replace(self.spec.token, "***") if self.spec.token else line
-        self.log.append(text, fresh)
+        self.log.append(self._home.environment.clean(text), fresh)
 
     def _note_end(self, code: int | None, reason: Said) -> None:
         self._exit_code, self._reason = code, reason

@@ -40,6 +40,12 @@ class Supervisor:
         self._wake = asyncio.Event()
         self._watch = Watch(self.processes, self.spares)
 
+    def set_environment(self, variables: Mapping[str, str]) -> None:
+        """For what starts from now on; spares have the old one."""
+        if self._home.environment.set(variables):
+            for process in self.processes.values():
+                process.drop_spare()
+
     def set_desired(self, generation: int, specs: Sequence[ProcessSpec]) -> None:
         """Not heeded any more once everything is being stopped."""
         if not self._closing:

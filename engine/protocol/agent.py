@@ -34,6 +34,13 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     driver: str = ""
 
 
+class Interface(msgspec.Struct, frozen=True, kw_only=True):
+    """An address that this node has, and the network interface it is on."""
+
+    name: str
+    address: str
+
+
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """What the node is made of, as probed at connect."""
 
@@ -51,6 +58,8 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     instruction_sets: list[str] = []
     """What matters to kernels, e.g. `avx2`, `avx512_vnni`, `amx_int8`."""
     accelerators: list[Accelerator] = []
+    interfaces: list[Interface] = []
+    """Without those that lead nowhere."""
     simulated: bool = False
     """Its readings are made up, by `manage.py simulate_fleet`."""
     boot_id: str = ""
