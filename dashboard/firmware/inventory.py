@@ -9,11 +9,11 @@ from django.utils import timezone
 from dashboard import outbox
 from dashboard.choices import Component
 from dashboard.firmware.bmc import bmc_of
-from dashboard.firmware.components import component_of
 from dashboard.firmware.errors import BmcError
 from dashboard.models import FirmwarePart, Node
 from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
+from engine.protocol.component_words import component_of
 from monitoring.models import SourceKind
 from monitoring.probes.outside import SourceError
 from monitoring.probes.redfish.client import Bmc

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine import logs
+from engine.agent.firmware.system import boot_id
 from engine.agent.home import STATE_VARIABLE, HomeLock, state_folder
 from engine.agent.inventory import address_towards, take_inventory
 from engine.agent.link import socket_url
@@ -43,8 +44,21 @@ def main(arguments: list[str] | None = None, drivers: Mapping[str, Driver] = DRI
         print(f"engine.agent: {error}", file=sys.stderr)
         return 2
     found = probes.accelerators.discover(DISCOVER_SECONDS)
-    inventory = take_inventory(address, link_address=options.link_address, accelerators=found)
-    agent = NodeAgent(options.server, token, inventory, folder, drivers, probes)
+    inventory = take_inventory(
+        address,
+        link_address=options.link_address,
+        accelerators=found,
+        boot_id=boot_id(probes.roots),
+    )
+    agent = NodeAgent(
+        options.server,
+        token,
+        inventory,
+        folder,
+        drivers,
+        probes,
+        allow_reboot=options.allow_reboot,
+    )
     try:
         return asyncio.run(_serve(agent))
     finally:
@@ -102,6 +116,11 @@ def _parser() -> argparse.ArgumentParser:
         "--state",
         help=f"a private folder for what outlives this agent (default: under {STATE_VARIABLE} or "
         "~/.local/state/tandem-agent); one agent a folder",
+    )
+    parser.add_argument(
+        "--allow-reboot",
+        action="store_true",
+        help="let a firmware update of the panel restart this machine",
     )
     return parser
 

@@ -21,7 +21,7 @@ class NodeProbes:
 
     def __init__(self, folder: Path, roots: Roots | None = None) -> None:
         """`folder`: where the agent keeps its state; the space left beside it is told."""
-        roots = roots or Roots()
+        self.roots = roots = roots or Roots()
         self.targets: Mapping[str, int] = {}
         """Subject -> pid of what works for it."""
         self.floor: int | None = None

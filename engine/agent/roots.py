@@ -9,6 +9,7 @@ from monitoring.probes.roots import Roots
 
 SYSFS_VARIABLE = "TANDEM_SYSFS_ROOT"
 DEV_VARIABLE = "TANDEM_DEV_ROOT"
+PROC_VARIABLE = "TANDEM_PROC_ROOT"
 
 
 def read_roots(environment: Mapping[str, str] = os.environ) -> Roots:
@@ -17,6 +18,7 @@ def read_roots(environment: Mapping[str, str] = os.environ) -> Roots:
     return Roots(
         _folder(environment, SYSFS_VARIABLE, usual.sysfs),
         _folder(environment, DEV_VARIABLE, usual.dev),
+        _folder(environment, PROC_VARIABLE, usual.proc),
     )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 class Roots(NamedTuple):
     sysfs: Path = Path("/sys")
     dev: Path = Path("/dev")
+    proc: Path = Path("/proc")
 
     def hwmon(self) -> list[Path]:
         return _by_number(self.sysfs / "class/hwmon", "hwmon")

@@ -64,7 +64,8 @@ async def test_what_broke_off_goes_on_where_it_was(image: FirmwareImage) -> None
     await stream.aclose()
     # The other side hung up while it was being handed that piece, so nothing counts as sent.
     again = await client.get(url, headers={"Range": "bytes=0-99"})
-    assert again.status_code == 206 and await body(again) == CONTENT[:100]
+    assert again.status_code == 206
+    assert await body(again) == CONTENT[:100]
     rest = await client.get(url, headers={"Range": "bytes=100-", "If-Range": f'"{SHA256}"'})
     assert rest.headers["Content-Range"] == f"bytes 100-{len(CONTENT) - 1}/{len(CONTENT)}"
     assert begun[:100] + await body(rest) == CONTENT
@@ -122,7 +123,8 @@ async def test_nothing_else_is_found(image: FirmwareImage, change: str) -> None:
 async def test_only_the_hash_of_the_token_is_kept(image: FirmwareImage) -> None:
     url = await sync_to_async(address)(image)
     row = await FirmwareFetch.objects.aget()
-    assert row.token_hash not in url and len(row.token_hash) == 64
+    assert row.token_hash not in url
+    assert len(row.token_hash) == 64
 
 
 def test_without_an_address_of_the_panel_it_says_what_to_do(

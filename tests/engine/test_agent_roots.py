@@ -9,9 +9,9 @@ from engine.errors import ConfigError
 
 
 def test_the_kernels_own_folders_unless_others_are_named(tmp_path: Path) -> None:
-    assert read_roots({}) == (Path("/sys"), Path("/dev"))
+    assert read_roots({}) == (Path("/sys"), Path("/dev"), Path("/proc"))
     named = read_roots({"TANDEM_SYSFS_ROOT": str(tmp_path)})
-    assert named == (tmp_path, Path("/dev"))
+    assert named == (tmp_path, Path("/dev"), Path("/proc"))
 
 
 @pytest.mark.parametrize("value", ["relative", "/no/such/folder", __file__])

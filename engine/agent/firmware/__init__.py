@@ -1,0 +1,1 @@
+"""The node's firmware: what it has, and carrying out what the panel orders."""
