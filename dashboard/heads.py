@@ -31,6 +31,16 @@ def ask_for_a_token(replica: Replica, model: str) -> str:
     return "" if status == 200 else f"HTTP {status}: {body.decode(errors='replace')[:200]}"
 
 
+def post(replica: Replica, path: str, body: object, seconds: float) -> tuple[int, bytes]:
+    """Status and body. Raises OSError or HTTPException."""
+    return _ask(replica, "POST", path, body, seconds)
+
+
+def put(replica: Replica, path: str, body: object) -> tuple[int, bytes]:
+    """The same, for what is set."""
+    return _ask(replica, "PUT", path, body, ASK_SECONDS)
+
+
 def _ask(
     replica: Replica, method: str, path: str, body: object, seconds: float
 ) -> tuple[int, bytes]:

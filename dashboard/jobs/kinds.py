@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from dashboard.choices import JobKind
 from dashboard.jobs.base import Plan, Step
+from dashboard.jobs.change import Compare, Replace, SeeOff, Take
 from dashboard.jobs.end import Drain, Retire
 from dashboard.jobs.launch import Load, Start, Verify
 from dashboard.jobs.move import Leave, Switch, TakeOver
@@ -42,6 +43,11 @@ class Move:
     steps: ClassVar[tuple[Step, ...]] = (TakeOver(), Switch(), Leave())
 
 
+class Change:
+    kind: ClassVar = JobKind.CHANGE
+    steps: ClassVar[tuple[Step, ...]] = (Compare(), Replace(), Take(), SeeOff())
+
+
 PLANS: dict[str, type[Plan]] = {
-    plan.kind: plan for plan in (Deploy, Stop, Restart, StandDown, Move)
+    plan.kind: plan for plan in (Deploy, Stop, Restart, StandDown, Move, Change)
 }

@@ -5,8 +5,7 @@ from celery.signals import worker_ready
 from dashboard import lifecycle
 from dashboard.celery import app
 from dashboard.jobs import runner
-from dashboard.lifecycle.jobs import RUN_TASK
-from dashboard.lifecycle.nodes import RECONCILE_TASK
+from dashboard.lifecycle.jobs import RECONCILE_TASK, RUN_TASK
 from monitoring.alerts.evaluate import evaluate
 from monitoring.alerts.notify.deliver import deliver
 from monitoring.alerts.upkeep import forget as forget_alerts

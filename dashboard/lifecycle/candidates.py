@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from django.utils.translation import gettext_noop as _
 
 from dashboard.choices import (
+    ACTIVE_JOB_STATUSES,
     LIVE_REPLICA_STATUSES,
     JobKind,
     JobStatus,
@@ -125,6 +126,28 @@ def see_off(slot: Slot, by: str) -> Job | None:
         status=ReplicaStatus.DRAINING
     )
     return jobs.create(slot.deployment, JobKind.DRAIN, slot=slot, by=by, automatic=True)
+
+
+def set_aside(slot: Slot) -> None:
+    """A primary that is wanted no more: it finishes its answers as one of before."""
+    live = _live(slot.deployment, ReplicaRole.PRIMARY, slot.index)
+    if live is not None:
+        _become(live, ReplicaRole.RETIRING, ReplicaStatus.DRAINING)
+        _place(slot.deployment, ReplicaRole.RETIRING, slot.index)
+    jobs.end_active(
+        slot.deployment, JobStatus.CANCELLED, Sentence(_("It is not needed.")), slot=slot
+    )
+    slot.delete()
+
+
+def sweep(deployment: Deployment) -> None:
+    """Remove the places of moves and changes that are over and in which nothing lives any more."""
+    alive = [*LIVE_REPLICA_STATUSES, ReplicaStatus.STOPPING]
+    for slot in deployment.slots.filter(role__in=[ReplicaRole.CANDIDATE, ReplicaRole.RETIRING]):
+        slot.deployment = deployment
+        busy = slot.jobs.filter(status__in=ACTIVE_JOB_STATUSES).exists()
+        if not busy and not slot.launches.filter(status__in=alive).exists():
+            slot.delete()
 
 
 def close(slot: Slot) -> None:

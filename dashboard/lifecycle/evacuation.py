@@ -28,7 +28,7 @@ from dashboard.errors import PlacementError, StatusConflict
 from dashboard.lifecycle import jobs
 from dashboard.lifecycle.capacity import find_placement
 from dashboard.lifecycle.changes import locked
-from dashboard.lifecycle.nodes import RECONCILE_TASK
+from dashboard.lifecycle.jobs import RECONCILE_TASK
 from dashboard.lifecycle.record import record
 from dashboard.models import Deployment, Job, Node, NodeUpdate, Replica, Slot
 from dashboard.outbox import task

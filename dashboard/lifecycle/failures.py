@@ -3,6 +3,7 @@
 The caller holds the deployment's row lock (`changes.locked`).
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import msgspec
@@ -23,7 +24,7 @@ from dashboard.choices import (
     ReplicaStatus,
 )
 from dashboard.errors import PlacementError
-from dashboard.lifecycle import fallbacks, jobs, moves, replicas
+from dashboard.lifecycle import fallbacks, jobs, moves, replacing, replicas
 from dashboard.lifecycle.capacity import find_placement
 from dashboard.lifecycle.changes import locked, move
 from dashboard.lifecycle.record import record
@@ -201,8 +202,8 @@ def _created(job: Job | None, otherwise: datetime) -> datetime:
 @transaction.atomic
 def fail_job(job: Job, reason: Sentence) -> None:
     """A step could not be done or ran out of time: its slot, or the whole stop, fails with it."""
-    if job.kind == JobKind.MOVE:
-        moves.undo(job, reason)
+    if job.kind in UNDO:
+        UNDO[job.kind](job, reason)
         return
     deployment = locked(job.deployment_id)
     if deployment.generation != job.generation:
@@ -228,3 +229,10 @@ def fail_job(job: Job, reason: Sentence) -> None:
     else:
         give_up(job.slot, reason)
     settle(deployment)
+
+
+UNDO: dict[str, Callable[[Job, Sentence], None]] = {
+    JobKind.MOVE: moves.undo,
+    JobKind.CHANGE: replacing.undo,
+}
+"""Jobs that leave what runs as it was."""

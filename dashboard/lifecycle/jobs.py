@@ -15,6 +15,7 @@ from dashboard.models import Deployment, Job, JobStep, LogLine, Slot
 from dashboard.sentences import Sentence
 
 RUN_TASK = "tandem.run_job"
+RECONCILE_TASK = "tandem.reconcile"
 OVERDUE_SECONDS = 4.0
 """A job that no worker took this long after `due_at` has lost its message."""
 WORK_SECONDS = 30.0

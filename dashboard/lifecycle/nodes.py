@@ -13,6 +13,7 @@ from dashboard import outbox
 from dashboard.choices import LIVE_REPLICA_STATUSES, EventLevel, NodeStatus
 from dashboard.configuration.node import cable_address
 from dashboard.errors import StatusConflict
+from dashboard.lifecycle.jobs import RECONCILE_TASK
 from dashboard.lifecycle.neighbours import tell_neighbours
 from dashboard.lifecycle.observation import node_went_offline
 from dashboard.lifecycle.record import record
@@ -28,7 +29,6 @@ UNSEEN_SECONDS = 8.0
 """The same for a node whose web process went with its socket: signs are not written down each."""
 LOOKS_AFTER = (0.0, 1.5, 3.0, 10.5)
 """Seconds after a node went offline at which what ran there is looked after."""
-RECONCILE_TASK = "tandem.reconcile"
 
 
 def create_node(name: str, address: str) -> tuple[Node, str]:

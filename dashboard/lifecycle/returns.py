@@ -7,10 +7,11 @@ from django.utils.translation import gettext_noop as _
 from dashboard.choices import (
     ACTIVE_JOB_STATUSES,
     DeploymentStatus,
+    JobKind,
     ReturnMode,
 )
 from dashboard.errors import PlacementError
-from dashboard.lifecycle import fallbacks
+from dashboard.lifecycle import candidates, fallbacks
 from dashboard.lifecycle.capacity import find_placement
 from dashboard.lifecycle.changes import locked
 from dashboard.lifecycle.failures import start_again
@@ -31,6 +32,12 @@ def fill_slots(deployment_id: int) -> None:
     if not deployment.wanted or deployment.status == DeploymentStatus.STOPPING:
         return
     laid_out(deployment)
+    replaced = deployment.jobs.filter(
+        kind__in=[JobKind.CHANGE, JobKind.MOVE], status__in=ACTIVE_JOB_STATUSES
+    )
+    if replaced.exists():
+        return  # It empties places itself, and fills them.
+    candidates.sweep(deployment)
     live = live_launches(deployment)
     for slot in deployment.slots.filter(wanted=True, given_up=False):
         slot.deployment = deployment

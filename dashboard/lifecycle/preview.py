@@ -1,0 +1,155 @@
+"""What applying a revision would do: what changes, which way, whether it fits, the pause."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from statistics import median
+
+import msgspec
+from django.utils.translation import gettext_noop as _
+
+from dashboard.choices import LIVE_REPLICA_STATUSES, DeploymentStatus, ReplicaRole
+from dashboard.configuration.engine import ENGINE
+from dashboard.errors import PlacementError
+from dashboard.lifecycle.capacity import find_placement
+from dashboard.models import Deployment, Revision, Slot
+from dashboard.sentences import Sentence, sentence_of
+from engine.errors import EngineError
+
+LOADS = 5
+"""Earlier launches of the deployment whose loading is taken for the next one's."""
+
+
+class ChangeWay(StrEnum):
+    NOTHING = "nothing"
+    STORED = "stored"
+    """Nothing runs: it counts from the next start."""
+    LIVE = "live"
+    """Engines take it while they run."""
+    BESIDE = "beside"
+    """A launch with the new settings proves itself beside the old one."""
+    IN_PLACE = "in-place"
+    """There is no room for both: the old launch ends first."""
+    REFUSED = "refused"
+
+
+NOTHING, STORED, LIVE = ChangeWay.NOTHING, ChangeWay.STORED, ChangeWay.LIVE
+BESIDE, IN_PLACE, REFUSED = ChangeWay.BESIDE, ChangeWay.IN_PLACE, ChangeWay.REFUSED
+
+
+class Difference(msgspec.Struct, frozen=True):
+    name: str
+    label: str
+    before: str
+    after: str
+    live: bool
+    """Engines take it without a restart."""
+
+
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
+    way: ChangeWay
+    changes: list[Difference]
+    replicas: int
+    """Launches that are replaced, one after another."""
+    why: Sentence = Sentence()
+    """Of the way: why there is no room beside, or why it is refused."""
+    pause_seconds: float | None
+    """For which requests wait; None: not known."""
+    basis: Sentence
+    """What that number comes from."""
+
+
+def look_ahead(revision: Revision) -> Preview:
+    """As things stand now; the same is decided again when it is applied."""
+    deployment = revision.deployment
+    assert deployment is not None
+    changes = differences(revision)
+    way, why = _way(deployment, revision, changes)
+    pause, basis = _pause(deployment, way)
+    return Preview(
+        way=way, changes=changes, replicas=deployment.dp, why=why, pause_seconds=pause, basis=basis
+    )
+
+
+def differences(revision: Revision, other: Revision | None = None) -> list[Difference]:
+    """Against what it replaces, or another revision, in the reader's words."""
+    before = other or revision.replaces
+    if before is None:
+        return []
+    found = [
+        Difference(
+            setting.name,
+            str(setting.label),
+            setting.shown(old),
+            setting.shown(new),
+            setting.applies == "live",
+        )
+        for setting, old, new in ENGINE.changes(before.values, revision.values)
+    ]
+    return found + _content_differences(before, revision)
+
+
+def _content_differences(before: Revision, after: Revision) -> list[Difference]:
+    found = []
+    old_model, new_model = before.content.get("model"), after.content.get("model")
+    if old_model != new_model:
+        label = str(Sentence(_("model")))
+        found.append(Difference("model", label, str(old_model), str(new_model), False))
+    old, new = before.content.get("fallback"), after.content.get("fallback")
+    if old != new:
+        label = str(Sentence(_("fallback")))
+        found.append(Difference("fallback", label, _told(old), _told(new), True))
+    return found
+
+
+def _told(fallback: dict[str, object] | None) -> str:
+    if fallback is None:
+        return str(Sentence(_("none")))
+    return ", ".join(f"{name}={value}" for name, value in fallback.items() if value is not None)
+
+
+def _way(
+    deployment: Deployment, revision: Revision, changes: Sequence[Difference]
+) -> tuple[ChangeWay, Sentence]:
+    if not changes:
+        return NOTHING, Sentence()
+    stopped = (DeploymentStatus.STOPPED, DeploymentStatus.FAILED, DeploymentStatus.STOPPING)
+    live = deployment.replicas.filter(status__in=LIVE_REPLICA_STATUSES).exists()
+    if deployment.status in stopped or not live:
+        return STORED, Sentence()
+    if all(change.live for change in changes):
+        return LIVE, Sentence()
+    beside = _obstacle(deployment, revision, ReplicaRole.CANDIDATE)
+    if beside is None:
+        return BESIDE, Sentence()
+    alone = _obstacle(deployment, revision, ReplicaRole.PRIMARY)
+    return (IN_PLACE, beside) if alone is None else (REFUSED, alone)
+
+
+def _obstacle(deployment: Deployment, revision: Revision, role: ReplicaRole) -> Sentence | None:
+    """Why a launch has no place: as a candidate beside all that runs, or instead of the primary."""
+    trial = Slot(deployment=deployment, role=role, index=0, revision=revision)
+    try:
+        find_placement(trial)
+    except PlacementError as error:
+        return error.sentence
+    except EngineError as error:
+        return sentence_of(error)
+    return None
+
+
+def _pause(deployment: Deployment, way: ChangeWay) -> tuple[float | None, Sentence]:
+    if way != IN_PLACE:
+        return 0.0, Sentence(_("The old launch answers until the new one has proved itself."))
+    loads = [
+        (ready - created).total_seconds()
+        for created, ready in deployment.replicas.exclude(ready_at=None)
+        .order_by("-pk")
+        .values_list("created", "ready_at")[:LOADS]
+        if ready is not None
+    ]
+    if not loads:
+        return None, Sentence(_("It has never been loaded, so nothing is known yet."))
+    return round(median(loads), 1), Sentence(
+        _("The median of its last %(count)s loads, measured. Requests wait meanwhile."),
+        count=len(loads),
+    )
