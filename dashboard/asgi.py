@@ -17,11 +17,13 @@ from dashboard.consumers.agent import AgentConsumer
 from dashboard.consumers.origin import SameOrigin
 from dashboard.gateway.limit import BodyLimit
 from dashboard.gateway.opened import CloseOpened
+from dashboard.gateway.record_writer import record_writer
 from dashboard.gateway.upstream import close_session
+from dashboard.identity.guard import SocketGuard
 from dashboard.sockets import websocket_urlpatterns
 
 agents = AgentConsumer.as_asgi()
-browsers = SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
+browsers = SameOrigin(AuthMiddlewareStack(SocketGuard(URLRouter(websocket_urlpatterns))))
 
 
 async def websocket(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -38,6 +40,7 @@ async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
             leaving.watch()
         if message["type"] == "lifespan.shutdown":
             await close_session()
+            await record_writer().close()
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":
             return

@@ -8,6 +8,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from monitoring import vault
+
 MAIL_PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
 MAIL_FORM = (
     "smtp://user:password@host:587, smtps:// or smtp+plain://, with characters such as / : # @ in "
@@ -109,6 +111,11 @@ def mail(name: str) -> dict[str, object]:
         "EMAIL_USE_TLS": url.scheme == "smtp",
         "EMAIL_USE_SSL": url.scheme == "smtps",
     }
+
+
+def vault_keys(name: str) -> list[str]:
+    """Keys that seal secrets, the newest first."""
+    return [vault.check_key(key, name) for key in names(name, [])]
 
 
 def names(name: str, default: list[str]) -> list[str]:

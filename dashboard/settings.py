@@ -1,6 +1,7 @@
 """Every Django setting. Values from the environment are read strictly (`dashboard/env.py`)."""
 
 import secrets
+from datetime import timedelta
 from pathlib import Path
 
 from django.utils.translation import gettext_lazy as _
@@ -25,6 +26,8 @@ def _secret_key() -> str:
 
 
 SECRET_KEY = _secret_key()
+VAULT_KEYS = env.vault_keys("TANDEM_VAULT_KEYS")
+VAULT_FILE = STATE_DIR / "secrets" / "vault-keys"
 ALLOWED_HOSTS = env.names("TANDEM_ALLOWED_HOSTS", ["*"])
 CSRF_TRUSTED_ORIGINS = env.origins("TANDEM_TRUSTED_ORIGINS")
 ENGINE_PORTS = env.port_range("TANDEM_ENGINE_PORTS", "21000-30999")
@@ -41,6 +44,11 @@ INSTALLED_APPS = [
     "channels",
     "django_htmx",
     "django_celery_beat",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.mfa",
+    "allauth.usersessions",
     "monitoring",
     "dashboard",
 ]
@@ -54,6 +62,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "dashboard.identity.guard.require_second_factor",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -107,6 +117,7 @@ TELEMETRY_KEEP = env.telemetry_keep(
     env.integer("TANDEM_KEEP_MINUTES_DAYS", 60, 1, 3_660),
     env.integer("TANDEM_KEEP_HOURS_DAYS", 1_096, 1, 36_600),
 )
+REQUESTS_KEEP = timedelta(days=env.integer("TANDEM_KEEP_REQUESTS_DAYS", 7, 1, 3_660))
 
 PUBLIC_URL = env.address("TANDEM_PUBLIC_URL")
 _MAIL = env.mail("TANDEM_SMTP_URL")
@@ -122,6 +133,27 @@ PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
+AUTHENTICATION_BACKENDS = [
+    "dashboard.identity.passwords.PasswordGate",
+    "django.contrib.auth.backends.ModelBackend",
+]
+# Attempts to sign in are counted where every process sees them.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "dashboard_attempts",
+    }
+}
+ACCOUNT_ADAPTER = "dashboard.identity.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_UNIQUE_EMAIL = False
+ACCOUNT_RATE_LIMITS = {"login": "30/m/ip", "login_failed": "20/m/ip,8/5m/key"}
+SOCIALACCOUNT_ADAPTER = "dashboard.identity.adapters.SocialAdapter"
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 8
+MFA_ADAPTER = "dashboard.identity.factors.MfaAdapter"
+MFA_TOTP_TOLERANCE = 1
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "sign-in"
@@ -133,6 +165,8 @@ X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
+FIRMWARE_MOST_BYTES = env.integer("TANDEM_FIRMWARE_MOST_MB", 4096, 1, 65536) << 20
+FILE_UPLOAD_TEMP_DIR = STATE_DIR if STATE_DIR.is_dir() else None
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
@@ -151,7 +185,7 @@ WHITENOISE_AUTOREFRESH = DEBUG
 
 LOG_FORMAT = env.choice("TANDEM_LOG_FORMAT", "text", ("text", "json"))
 _LOG_LEVEL = env.log_level("TANDEM_LOG_LEVEL", "INFO")
-logs.hide(SECRET_KEY, str(DATABASES["default"]["PASSWORD"]), str(EMAIL_HOST_PASSWORD))
+logs.hide(SECRET_KEY, str(DATABASES["default"]["PASSWORD"]), str(EMAIL_HOST_PASSWORD), *VAULT_KEYS)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -10,14 +10,18 @@ from dashboard.models.fetches import FirmwareFetch
 from dashboard.models.firmware import FirmwareImage, FirmwareKey, FirmwarePart, TestedSet
 from dashboard.models.fleet import Node
 from dashboard.models.history import Event, Job, JobStep, LogLine
+from dashboard.models.identity import IdentityProvider
 from dashboard.models.replicas import PortLease, Rank, Replica
+from dashboard.models.requests import ApiRequest
 from dashboard.models.revisions import Revision
 from dashboard.models.rollouts import NodeUpdate, Rollout, UpdateNote
+from dashboard.models.secrets import Secret
 from dashboard.models.slots import Slot
 
 __all__ = [
     "Account",
     "ApiKey",
+    "ApiRequest",
     "AuditEntry",
     "Conversation",
     "Deployment",
@@ -27,6 +31,7 @@ __all__ = [
     "FirmwareImage",
     "FirmwareKey",
     "FirmwarePart",
+    "IdentityProvider",
     "Job",
     "JobStep",
     "LogLine",
@@ -39,6 +44,7 @@ __all__ = [
     "Replica",
     "Revision",
     "Rollout",
+    "Secret",
     "Slot",
     "Team",
     "TestedSet",

@@ -10,6 +10,7 @@ from pathlib import Path
 from dashboard import env
 from dashboard.up.errors import UpError
 from dashboard.up.note import write_private
+from monitoring import vault
 
 PORT_WAIT_SECONDS = 2.0
 """A killed `up` may need a moment until the kernel has ended its web process."""
@@ -38,6 +39,7 @@ class Options:
         env.flag("TANDEM_DEBUG", False)
         env.choice("TANDEM_LOG_FORMAT", "text", ("text", "json"))
         env.origins("TANDEM_TRUSTED_ORIGINS")
+        env.vault_keys("TANDEM_VAULT_KEYS")
         env.folder("TANDEM_SYSFS_ROOT")
         env.folder("TANDEM_DEV_ROOT")
         if env.text("DATABASE_URL"):
@@ -67,7 +69,7 @@ class Options:
 
 
 def prepare_state(state: Path) -> None:
-    """Private folders, and the key that signs sessions, made once. Raises UpError."""
+    """Private folders, and the keys that sign sessions and seal secrets, made once. Raises UpError."""
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in ("log", "secrets"):
@@ -75,6 +77,9 @@ def prepare_state(state: Path) -> None:
         key = state / "secrets" / "django-key"
         if not key.exists():
             write_private(key, secrets.token_urlsafe(48))
+        vault_keys = state / "secrets" / "vault-keys"
+        if not vault_keys.exists():
+            vault.write_keys(vault_keys, [vault.new_key()])
     except OSError as error:
         raise UpError(
             f"Cannot use the state directory {state}: {error.strerror}. "

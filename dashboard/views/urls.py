@@ -6,13 +6,11 @@ from django.views.i18n import set_language
 from dashboard.views import deployments, models, nodes, sources
 from dashboard.views.engine import deployment_engine
 from dashboard.views.overview import overview
-from dashboard.views.session import sign_in, sign_out
 
 urlpatterns = [
     path("", overview, name="overview"),
     path("", include("dashboard.views.settings.urls")),
-    path("sign-in/", sign_in, name="sign-in"),
-    path("sign-out/", sign_out, name="sign-out"),
+    path("", include("dashboard.views.identity.urls")),
     path("language/", set_language, name="set_language"),
     path("models/", models.models, name="models"),
     path("models/demo/experts/", models.add_experts_demo, name="experts-demo"),

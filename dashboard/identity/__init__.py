@@ -1,0 +1,1 @@
+"""Who somebody is: passwords, an OpenID Connect provider, second factors. Built on allauth."""
