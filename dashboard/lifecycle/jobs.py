@@ -10,8 +10,14 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
-from dashboard.choices import ACTIVE_JOB_STATUSES, JobKind, JobStatus, StepStatus
-from dashboard.models import Deployment, Job, JobStep, LogLine, Slot
+from dashboard.choices import (
+    ACTIVE_JOB_STATUSES,
+    JobKind,
+    JobStatus,
+    RevisionState,
+    StepStatus,
+)
+from dashboard.models import Deployment, Job, JobStep, LogLine, Revision, Slot
 from dashboard.sentences import Sentence
 
 RUN_TASK = "tandem.run_job"
@@ -159,6 +165,9 @@ def end(job: Job, status: JobStatus, reason: Sentence) -> bool:
     )
     job.steps.filter(status=StepStatus.PENDING).update(status=StepStatus.SKIPPED)
     job.status = status
+    if job.revision_id is not None and status != JobStatus.DONE:
+        given_up = Revision.objects.filter(pk=job.revision_id, state=RevisionState.APPLYING)
+        given_up.update(state=RevisionState.FAILED, outcome=reason)
     if reason:
         log(job, str(reason))
     outbox.announce("job", job.pk)

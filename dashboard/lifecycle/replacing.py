@@ -237,7 +237,7 @@ def _bring_back(deployment: Deployment, job: Job, index: int, reason: Sentence) 
     if live is not None and live.status == ReplicaStatus.DRAINING:
         _keep_on(live)
         return
-    if live is not None and live.config == _config(deployment):
+    if live is not None and _is_of(deployment, live):
         return
     slot = deployment.slots.get(role=ReplicaRole.PRIMARY, index=index)
     slot.deployment = deployment
@@ -252,5 +252,7 @@ def _keep_on(replica: Replica) -> None:
     slot_of(replica.deployment, replica)
 
 
-def _config(deployment: Deployment) -> object:
-    return msgspec.to_builtins(deployment.engine_config)
+def _is_of(deployment: Deployment, replica: Replica) -> bool:
+    """Whether it was started with the deployment's present settings."""
+    same = replica.engine_config == deployment.engine_config
+    return same and replica.model_id in (None, deployment.model_id)
