@@ -29,6 +29,7 @@ app.conf.beat_schedule = {
     "deliver": _every(5.0, "tandem.deliver"),
     "roll-up": _every(60.0, "tandem.roll_up"),
     "telemetry-care": _every(3600.0, "tandem.telemetry_care"),
+    "firmware": _every(3600.0, "tandem.read_firmware"),
     "prune": _every(600.0, "tandem.prune"),
 }
 if otlp.wanted("metrics"):

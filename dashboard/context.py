@@ -14,6 +14,7 @@ PLACES: tuple[tuple[str, str, str | Promise], ...] = (
     ("deployments", "deployment", _("Deployments")),
     ("models", "model", _("Models")),
     ("nodes", "node", _("Nodes")),
+    ("firmware", "firmware", _("Firmware")),
     ("monitor", "monitor", _("Monitor")),
     ("settings", "settings", _("Settings")),
 )

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop as _
 from dashboard.firmware.errors import ImageRefused
 from dashboard.models import FirmwareFetch, FirmwareImage, NodeUpdate
 from dashboard.models.fleet import hash_token
+from dashboard.panel_settings import current
 from dashboard.sentences import Sentence
 
 LASTS = timedelta(hours=2)
@@ -44,9 +45,10 @@ def is_here(image: FirmwareImage) -> bool:
 
 def one_use_url(image: FirmwareImage, update: NodeUpdate | None) -> str:
     """For a BMC: on our own host, good once. Raises ImageRefused where none can be made."""
-    if not settings.PUBLIC_URL:
+    base = settings.PUBLIC_URL or current().get("public_url")
+    if not base:
         raise ImageRefused(NO_ADDRESS)
-    return settings.PUBLIC_URL.rstrip("/") + _path(image, update, by_agent=False)
+    return str(base).rstrip("/") + _path(image, update, by_agent=False)
 
 
 def one_use_path(image: FirmwareImage, update: NodeUpdate | None) -> str:

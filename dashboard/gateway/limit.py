@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from dashboard.firmware.limit import is_upload_of_somebody
 from dashboard.gateway.errors import ApiError
 
 STALL_SECONDS = 30.0
@@ -25,7 +26,7 @@ class BodyLimit:
         self._application = application
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        limit = await _limit(scope)
         if _declared(scope) > limit:
             await _refuse_size(send, limit)
             return
@@ -49,6 +50,13 @@ class BodyLimit:
             await _refuse_size(send, limit)
         elif stalled:
             await _refuse(send, 408, _("The request's body did not arrive."), "request_timeout")
+
+
+async def _limit(scope: Message) -> int:
+    usual: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    if await is_upload_of_somebody(scope):
+        return max(usual, settings.FIRMWARE_MOST_BYTES + usual)
+    return usual
 
 
 def _declared(scope: Message) -> int:

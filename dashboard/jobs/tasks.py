@@ -4,6 +4,8 @@ from celery.signals import worker_ready
 
 from dashboard import lifecycle
 from dashboard.celery import app
+from dashboard.firmware.upkeep import READ_TASK, look_after
+from dashboard.gateway.retention import forget_requests
 from dashboard.jobs import runner
 from dashboard.lifecycle.jobs import RECONCILE_TASK, RUN_TASK
 from monitoring.alerts.evaluate import evaluate
@@ -28,6 +30,7 @@ def reconcile() -> None:
 def prune() -> None:
     lifecycle.prune_log()
     forget_alerts()
+    forget_requests()
 
 
 @app.task(name="tandem.limits")
@@ -53,6 +56,12 @@ def roll_up_telemetry() -> None:
 @app.task(name="tandem.telemetry_care")
 def telemetry_care() -> None:
     care()
+
+
+@app.task(name=READ_TASK)
+def read_firmware(node_id: int | None = None) -> None:
+    """From BMCs: of one node, or of all every hour."""
+    look_after(node_id)
 
 
 @app.task(name="tandem.push_metrics")
