@@ -18,6 +18,7 @@ from dashboard.identity import discovery, tokens
 from dashboard.identity.discovery import Document
 from dashboard.identity.errors import ProviderError
 from dashboard.identity.provider import key_of
+from dashboard.identity.roles import values_of
 from dashboard.identity.web import Session
 from dashboard.models import IdentityProvider
 from dashboard.sentences import Sentence
@@ -136,8 +137,10 @@ class OidcProvider(OpenIDConnectProvider):  # type: ignore[misc]
 
     def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
         """No more is kept than what signing in needs."""
-        names = (*KEPT_CLAIMS, self.row.groups_claim)
-        return {name: data[name] for name in names if name in data}
+        kept = {name: data[name] for name in KEPT_CLAIMS if name in data}
+        if claim := self.row.groups_claim:
+            kept[claim] = values_of(data, claim)
+        return kept
 
 
 def nonce_of(verifier: str) -> str:
