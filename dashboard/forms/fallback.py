@@ -41,8 +41,8 @@ class FallbackForm(_FallbackForm):
         model = Fallback
         fields = ["mode", "model", "tp", "dtype", "kv_dtype", "kv_cache_tokens", "returns"]
 
-    def __init__(self, data: QueryDict | None = None) -> None:
-        super().__init__(data, prefix="fallback")
+    def __init__(self, data: QueryDict | None = None, instance: Fallback | None = None) -> None:
+        super().__init__(data, prefix="fallback", instance=instance)
         choice = self.fields["model"]
         assert isinstance(choice, forms.ModelChoiceField)
         choice.empty_label = _("the same model")
@@ -61,6 +61,15 @@ class FallbackForm(_FallbackForm):
             if cleaned.get(name) in (None, "") and name not in self.errors:
                 cleaned[name] = getattr(blank, name)
         return cleaned
+
+    @property
+    def content(self) -> dict[str, Any] | None:
+        """As a revision holds it; None where none is wanted."""
+        if not self.wanted:
+            return None
+        model = self.cleaned_data["model"]
+        told = {name: self.cleaned_data[name] for name in ("mode", *OPTIONAL)}
+        return told | {"model": model.name if model else None}
 
     def check(self, deployment: Deployment) -> bool:
         """Whether it can stand in for `deployment`; if not, its fields say why."""

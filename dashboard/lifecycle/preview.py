@@ -88,6 +88,38 @@ def differences(revision: Revision, other: Revision | None = None) -> list[Diffe
     return found + _content_differences(before, revision)
 
 
+class Row(msgspec.Struct, frozen=True):
+    """One setting in two revisions."""
+
+    label: str
+    before: str
+    after: str
+    differs: bool
+
+
+def side_by_side(revision: Revision, other: Revision | None) -> list[Row]:
+    """Every setting, those that differ first."""
+    new = ENGINE.complete(revision.values)
+    old = ENGINE.complete(other.values) if other is not None else new
+    rows = [
+        Row(
+            str(setting.label),
+            setting.shown(old[setting.name]),
+            setting.shown(new[setting.name]),
+            old[setting.name] != new[setting.name],
+        )
+        for setting in ENGINE
+    ]
+    before = other.content if other is not None else revision.content
+    model, fallback = str(Sentence(_("model"))), str(Sentence(_("fallback")))
+    for label, was, now in (
+        (model, str(before.get("model")), str(revision.content.get("model"))),
+        (fallback, _told(before.get("fallback")), _told(revision.content.get("fallback"))),
+    ):
+        rows.append(Row(label, was, now, was != now))
+    return sorted(rows, key=lambda row: not row.differs)
+
+
 def _content_differences(before: Revision, after: Revision) -> list[Difference]:
     found = []
     old_model, new_model = before.content.get("model"), after.content.get("model")

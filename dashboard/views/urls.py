@@ -3,7 +3,7 @@
 from django.urls import include, path, re_path
 from django.views.i18n import set_language
 
-from dashboard.views import deployments, models, nodes, sources
+from dashboard.views import deployments, models, nodes, revisions, sources
 from dashboard.views.engine import deployment_engine
 from dashboard.views.overview import overview
 
@@ -40,6 +40,26 @@ urlpatterns = [
     path("deployments/", deployments.deployments, name="deployments"),
     path("deployments/new/", deployments.deployment_new, name="deployment-new"),
     path("deployments/<slug:name>/", deployments.deployment_detail, name="deployment-detail"),
+    path(
+        "deployments/<slug:name>/settings/",
+        revisions.deployment_settings,
+        name="deployment-settings",
+    ),
+    path(
+        "deployments/<slug:name>/revisions/",
+        revisions.deployment_revisions,
+        name="deployment-revisions",
+    ),
+    path(
+        "deployments/<slug:name>/revisions/<int:number>/",
+        revisions.deployment_revision,
+        name="deployment-revision",
+    ),
+    re_path(
+        r"^deployments/(?P<name>[-\w]+)/revisions/(?P<number>\d+)/(?P<action>apply|back)/$",
+        revisions.revision_act,
+        name="revision-act",
+    ),
     path("deployments/<slug:name>/engine/", deployment_engine, name="deployment-engine"),
     re_path(
         r"^deployments/(?P<name>[-\w]+)/(?P<action>deploy|stop|restart|return|delete)/$",
