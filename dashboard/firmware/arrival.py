@@ -80,7 +80,7 @@ def forget_strays(older_than: float) -> None:
             path.unlink(missing_ok=True)
 
 
-class ArrivedFile(UploadedFile):
+class ArrivedFile(UploadedFile):  # type: ignore[type-arg]  # Generic in its stubs alone
     """In a form's files; what is not moved to the store is gone with the request."""
 
     def __init__(self, arrival: Arrival, refused: ImageRefused | None, **options: Any) -> None:

@@ -119,13 +119,16 @@ def _bare_by(path: Path, signature: bytes, key: PublicKey) -> bool:
         with path.open("rb") as file:
             if not path.stat().st_size:
                 return _by_ed25519(key, signature, b"")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                return _by_ed25519(key, signature, content)
+            with (
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+                memoryview(content) as view,
+            ):
+                return _by_ed25519(key, signature, view)
     digests = digests_of(path)
     return any(_by_digest(key, signature, digests[name], name) for name in HASHES)
 
 
-def _by_ed25519(key: Ed25519PublicKey, signature: bytes, data: bytes | mmap.mmap) -> bool:
+def _by_ed25519(key: Ed25519PublicKey, signature: bytes, data: bytes | memoryview) -> bool:
     try:
         key.verify(signature, data)
     except InvalidSignature:

@@ -173,4 +173,5 @@ class SetForm(forms.Form):
 
     def __init__(self, nodes: Any, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["node"].queryset = nodes
+        field: Any = self.fields["node"]
+        field.queryset = nodes

@@ -42,6 +42,7 @@ class Options:
         env.vault_keys("TANDEM_VAULT_KEYS")
         env.folder("TANDEM_SYSFS_ROOT")
         env.folder("TANDEM_DEV_ROOT")
+        env.folder("TANDEM_PROC_ROOT")
         if env.text("DATABASE_URL"):
             env.database("DATABASE_URL")
         return cls(

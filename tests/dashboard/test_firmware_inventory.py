@@ -169,7 +169,7 @@ def test_what_differs_between_boxes_is_marked(viewer: Client) -> None:
         part(node, "BMC", version)
         part(node, "UEFI", "5", component="uefi")
     part(two, "Old disk", "", component="drive", reason="The drive does not say.")
-    table = rows(columns(Node.objects.prefetch_related("firmware"), []))
+    table = rows(columns(list(Node.objects.prefetch_related("firmware")), []))
     assert [(row.name, row.differs) for row in table] == [
         ("BMC", True),
         ("UEFI", False),

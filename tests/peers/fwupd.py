@@ -185,7 +185,7 @@ async def served(
         yield bus
     finally:
         bus.disconnect()
-        await bus.wait_for_disconnect()
+        await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
 
 
 @asynccontextmanager

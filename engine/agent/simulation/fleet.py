@@ -10,10 +10,12 @@ from engine import VERSION
 from engine.agent.clock import PanelClock
 from engine.agent.link import Link
 from engine.agent.outbox import Outbox
+from engine.agent.simulation.firmware import simulated_parts
 from engine.agent.simulation.signals import DEVICE_MEMORY, HOST_MEMORY, NodeSignals
 from engine.protocol.agent import (
     Accelerator,
     Desired,
+    Firmware,
     FromAgent,
     Inventory,
     Observed,
@@ -53,10 +55,13 @@ class SimulatedAgent:
         self._linked: asyncio.Task[None] | None = None
         self._generation = 0
         self._observed_due = 0.0
+        self._firmware = Firmware(simulated_parts(number, plan.devices))
+        self._firmware_told = False
 
     def connected(self) -> None:
         self._outbox.connected()
         self._observed_due = 0.0
+        self._firmware_told = False
         self.wake.set()
 
     def outgoing(self) -> Iterator[FromAgent]:
@@ -65,6 +70,9 @@ class SimulatedAgent:
         if now >= self._observed_due:
             self._observed_due = now + OBSERVED_SECONDS
             yield Observed(generation=self._generation, processes=[])
+        if not self._firmware_told:
+            yield self._firmware
+            self._firmware_told = True
         yield from self._outbox.outgoing()
 
     def desired(self, state: Desired) -> None:
