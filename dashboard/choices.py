@@ -112,6 +112,17 @@ class JobStatus(models.TextChoices):
     CANCELLED = "cancelled", _("Cancelled")
 
 
+class RequestOutcome(models.TextChoices):
+    """Of a request to the API."""
+
+    ANSWERED = "answered", _("Answered")
+    CUT_OFF = "cut_off", _("Cut off")
+    """Its caller went before the end, or this process did and the caller had to come back."""
+    REFUSED = "refused", _("Refused")
+    """By rule, or because there was too much to do."""
+    FAILED = "failed", _("Failed")
+
+
 class StepStatus(models.TextChoices):
     PENDING = "pending", _("Pending")
     RUNNING = "running", _("Running")

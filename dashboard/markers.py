@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
+from urllib.parse import urlencode
 
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Aggregate, Case, F, FloatField, Q, QuerySet, Value, When
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
 
-from dashboard.choices import EventLevel, JobStatus, MessageRole
-from dashboard.models import Deployment, Event, Job, Message
+from dashboard.choices import EventLevel, JobStatus, MessageRole, RequestOutcome
+from dashboard.models import ApiRequest, Deployment, Event, Job, Message
 from monitoring.models import Alert, LimitSpan
 
 ScopeName = Literal["fleet", "node", "deployment"]
@@ -18,6 +19,13 @@ MOST_OF_A_KIND = 200
 """Of more than these the gravest are told, then the newest."""
 REQUESTS_WITHIN = timedelta(hours=2)
 """In a longer time requests would be a carpet."""
+MOST_TELLING = 50
+"""Requests of the API: what failed first, then what was refused for load, then the slowest."""
+SLOW_TIMES, SLOW_SECONDS = 2.0, 1.0
+"""The first token is late after so many times the median, and not before so many seconds."""
+SLOW_WITHIN = timedelta(hours=24)
+"""What usual is, is not worked out over more of them."""
+LOAD_STATUSES = (429, 503)
 
 JOB_LEVELS = {JobStatus.FAILED: "error", JobStatus.CANCELLED: "warning"}
 SEVERITIES = {"critical": "error", "warning": "warning"}
@@ -57,6 +65,7 @@ def markers(scope: ScopeName, pk: int | None, since: datetime, until: datetime) 
         *_events(scope, pk, stretch),
         *_quiet_hours(scope, pk, stretch),
         *_requests(scope, pk, stretch),
+        *_api_requests(scope, pk, stretch),
     ]
     return sorted(found, key=lambda marker: marker.at)
 
@@ -150,6 +159,56 @@ def _requests(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterable[Ma
             _("An answer of %(deployment)s") % {"deployment": route},
             "",
         )
+
+
+class _Median(Aggregate):
+    function = "PERCENTILE_CONT"
+    template = "%(function)s(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = FloatField()
+
+
+def _api_requests(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator[Marker]:
+    """Those that tell something. Which nodes took part in one is not known."""
+    if scope == "node":
+        return
+    rows = ApiRequest.objects.filter(begun__gte=stretch.since, begun__lte=stretch.until)
+    rows = _own(rows, scope, pk)
+    median = None
+    if stretch.until - stretch.since <= SLOW_WITHIN:
+        median = rows.aggregate(it=_Median("first_token_seconds"))["it"]
+    failed = Q(outcome=RequestOutcome.FAILED)
+    refused = Q(outcome=RequestOutcome.REFUSED, status__in=LOAD_STATUSES)
+    slow = Q(pk__in=[])
+    if median is not None:
+        slow = Q(first_token_seconds__gt=max(SLOW_TIMES * median, SLOW_SECONDS))
+    graver = Case(When(failed, then=0), When(refused, then=1), default=2)
+    late = F("first_token_seconds").desc(nulls_last=True)
+    telling = rows.filter(failed | refused | slow).order_by(graver, late, "-begun")
+    for row in telling[:MOST_TELLING]:
+        yield Marker(
+            row.begun.timestamp(),
+            row.begun.timestamp() + row.seconds,
+            "request",
+            "error" if row.outcome == RequestOutcome.FAILED else "warning",
+            _what_happened(row, median),
+            f"{_url('logs')}?{urlencode({'q': row.request})}",
+        )
+
+
+def _what_happened(row: ApiRequest, median: float | None) -> str:
+    words = {
+        "route": row.route,
+        "seconds": f"{row.seconds:.1f}",
+        "why": row.error or row.status,
+        "first": f"{row.first_token_seconds or 0.0:.1f}",
+        "median": f"{median or 0.0:.1f}",
+    }
+    if row.outcome == RequestOutcome.FAILED:
+        return _("A request to %(route)s failed after %(seconds)s s: %(why)s") % words
+    if row.outcome == RequestOutcome.REFUSED:
+        return _("A request to %(route)s was refused after %(seconds)s s: %(why)s") % words
+    text = _("A request to %(route)s: first token after %(first)s s (median %(median)s s)")
+    return text % words
 
 
 def _own(rows: QuerySet[Any], scope: ScopeName, pk: int | None) -> QuerySet[Any]:

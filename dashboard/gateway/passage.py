@@ -15,6 +15,7 @@ from dashboard.gateway.directory import targets_of
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.hold import PAUSE_SECONDS, Hold, Request
 from dashboard.gateway.routes import Target
+from dashboard.gateway.trace import Trace
 from dashboard.gateway.upstream import Answer, Broken, broken
 
 FRUITLESS = 5
@@ -38,14 +39,19 @@ class Whole(msgspec.Struct, frozen=True):
 class Passage:
     """`open` or `attach` it, then take its blocks, or the whole answer."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, record: Trace | None = None) -> None:
+        """`record`: is told of it too."""
         self._hold = Hold(request)
         self._loop = asyncio.get_running_loop()
         self._closed = False
         self._model = ""
         self._fruitless = 0
         self._progress = 0
-        self._trace = trace.begin(request)
+        self._told = [trace.begin(request), *([record] if record else [])]
+
+    @property
+    def request(self) -> Request:
+        return self._hold.request
 
     @property
     def launch(self) -> str:
@@ -58,16 +64,19 @@ class Passage:
         try:
             answer = await self._hold.find(await targets_of(request.route, request.key))
         except ApiError as error:
-            self._trace.failed(error)
+            self._fail(error)
             raise
-        self._trace.answered(answer.status)
+        self._taken(answer.status)
         self._model = self._hold.target.model if self._hold.target else ""
         return answer
 
     async def attach(self, target: Target, *, orphan: bool = False) -> Answer:
         """Take up a stream that its head still has. `orphan`: unless somebody reads it."""
         self._model = target.model
-        return await self._hold.attach(target, orphan=orphan)
+        answer = await self._hold.attach(target, orphan=orphan)
+        if answer.is_stream:
+            self._taken(answer.status)
+        return answer
 
     async def blocks(self) -> AsyncGenerator[Comment | Event, None]:
         """Every comment and event up to `[DONE]`, from as many heads as it takes.
@@ -92,7 +101,7 @@ class Passage:
                         yield beat
                 yield Comment(self._resumed())
         except ApiError as error:
-            self._trace.failed(error)
+            self._fail(error)
             raise
         finally:
             self._close()
@@ -107,10 +116,11 @@ class Passage:
                     self._judge(error)
                     await self._resume(error)
                     continue
-                self._trace.answered(found.status)
+                for each in self._told:
+                    each.answered(found.status)
                 return found
         except ApiError as error:
-            self._trace.failed(error)
+            self._fail(error)
             raise
         finally:
             self._close()
@@ -124,11 +134,27 @@ class Passage:
         if not self._closed:
             self._closed = True
             self._hold.hang_up()
-        self._trace.end()
+        for each in self._told:
+            each.end()
 
     def _end(self) -> None:
         self._closed = True
         self._hold.end()
+        for each in self._told:
+            each.done()
+
+    def _taken(self, status: int) -> None:
+        for each in self._told:
+            each.taken(self.launch)
+            each.answered(status)
+
+    def _fail(self, error: ApiError) -> None:
+        for each in self._told:
+            each.failed(error)
+
+    def _heard(self, data: bytes) -> None:
+        for each in self._told:
+            each.heard(data)
 
     async def _read(self) -> Whole:
         """Broken when another head has to go on."""
@@ -136,7 +162,7 @@ class Passage:
         assert answer is not None
         if not answer.is_stream:
             body = await answer.read()
-            self._trace.heard(body)
+            self._heard(body)
             self._end()
             return Whole(answer.status, body, dict(answer.headers))
         found: Whole | None = None
@@ -177,7 +203,7 @@ class Passage:
             text = _("The answer came in a form that cannot be read.")
             raise ApiError(text, status=502) from error
         if event.lines and event.data != DONE:
-            self._trace.heard(event.data)
+            self._heard(event.data)
         return bool(event.lines)
 
     async def _look_elsewhere(self, comment: Comment) -> None:
@@ -213,6 +239,8 @@ class Passage:
         # Where it was it may still be known.
         targets.sort(key=lambda target: (not target.ready, target.launch != launch))
         await self._hold.find(targets)
+        for each in self._told:
+            each.taken(self.launch)
 
     def _resumed(self) -> bytes:
         target = self._hold.target

@@ -9,6 +9,7 @@ from dashboard.gateway.hold import Request
 from dashboard.gateway.passage import Passage
 from dashboard.gateway.patience import patiently
 from dashboard.gateway.routes import NotReady, Target, find_launch
+from dashboard.gateway.trace import Trace
 from dashboard.gateway.upstream import Broken
 from dashboard.models import ApiKey
 
@@ -16,25 +17,29 @@ GRACE_SECONDS = 30
 """How long heads keep an answer with nobody listening."""
 
 
-async def reconnected(stream: str, owner: ApiKey) -> tuple[Passage, str]:
+async def reconnected(
+    stream: str, owner: ApiKey, record: Trace | None = None
+) -> tuple[Passage, str]:
     """The passage of a stream that this key began, and its number; 404 when there is none."""
     known = ids.read(stream)
     if known is None or known.owner != owner.pk:
         raise unknown_stream()
-    passage = await attached(known.number, known.launch)
+    passage = await attached(known.number, known.launch, record=record)
     if passage is None:
         raise unknown_stream()
     return passage, known.number
 
 
-async def attached(number: str, launch: str, *, orphan: bool = False) -> Passage | None:
+async def attached(
+    number: str, launch: str, *, orphan: bool = False, record: Trace | None = None
+) -> Passage | None:
     """Take a stream up where it is; None where no head has it. It may have left its launch."""
     home = await patiently(find_launch, launch)
     if home is None:
         return None
     request = Request(route=home.route, path="", body=b"", stream=True, id=number)
     for target in await _candidates(home):
-        passage = Passage(request)
+        passage = Passage(request, record)
         try:
             answer = await passage.attach(target, orphan=orphan)
         except Broken:

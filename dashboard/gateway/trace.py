@@ -37,6 +37,9 @@ _chunks: msgspec.json.Decoder[_Chunk] = msgspec.json.Decoder(_Chunk)
 class Trace(Protocol):
     """What a passage tells of itself."""
 
+    def taken(self, launch: str) -> None:
+        """A head of this launch has it now."""
+
     def heard(self, data: bytes) -> None:
         """An event of the stream, or the whole answer."""
 
@@ -44,18 +47,25 @@ class Trace(Protocol):
 
     def failed(self, error: ApiError) -> None: ...
 
+    def done(self) -> None:
+        """All of the answer has come."""
+
     def end(self) -> None:
-        """More than once is once."""
+        """More than once is once. Not `done` before is that the caller has gone."""
 
 
 class Untraced:
     """Nobody asked."""
+
+    def taken(self, launch: str) -> None: ...
 
     def heard(self, data: bytes) -> None: ...
 
     def answered(self, status: int) -> None: ...
 
     def failed(self, error: ApiError) -> None: ...
+
+    def done(self) -> None: ...
 
     def end(self) -> None: ...
 
@@ -82,6 +92,9 @@ class Traced:
         self._begun = False
         self._reasons: list[str] = []
 
+    def taken(self, launch: str) -> None:
+        self._say("tandem.launch", launch)
+
     def heard(self, data: bytes) -> None:
         if not self._begun:
             self._begun = True
@@ -107,6 +120,8 @@ class Traced:
     def failed(self, error: ApiError) -> None:
         self._say("http.response.status_code", error.status)
         self._fail(error.code or str(error.status), error.status)
+
+    def done(self) -> None: ...
 
     def end(self) -> None:
         if self._span.is_recording():

@@ -59,15 +59,19 @@ class Answer:
         self.headers = response.headers
         self.journaled = response.headers.get(JOURNAL_HEADER) == "1"
         """Whether another head can go on with this answer, and the head keeps it for a while."""
+        self._body: bytes | None = None
 
     @property
     def is_stream(self) -> bool:
         return self._response.content_type == "text/event-stream"
 
     async def read(self) -> bytes:
-        """The whole body; 502 when the head dies before its end."""
+        """The whole body, also a second time; 502 when the head dies before its end."""
+        if self._body is not None:
+            return self._body
         try:
-            return await self._response.read()
+            self._body = await self._response.read()
+            return self._body
         except (aiohttp.ClientError, TimeoutError) as error:
             raise broken(self._target, error) from error
         finally:

@@ -19,6 +19,7 @@ from dashboard.gateway.opened import close_in_the_end
 from dashboard.gateway.passage import Passage
 from dashboard.gateway.patience import patiently
 from dashboard.gateway.reconnect import reconnected
+from dashboard.gateway.record import Record
 from dashboard.gateway.routes import find_deployment, offered
 from dashboard.gateway.stream import Relay, read_counts
 from dashboard.models import ApiKey, Deployment
@@ -91,17 +92,31 @@ async def model(request: HttpRequest, name: str) -> HttpResponseBase:
 @endpoint("GET")
 async def stream(request: HttpRequest, stream: str) -> HttpResponseBase:
     """An answer whose connection broke, from behind the event that came last."""
-    owner = await owner_of(_authorization(request))
+    record = _recorded(request, "/v1/streams")
+    with record.errors():
+        owner = await owner_of(_authorization(request))
+        record.came_from(owner)
+        sent = _sent(request)
+        passage, number = await reconnected(stream, owner, record)
+    close_in_the_end(request, passage)
+    request.META["tandem.request_id"] = number
+    record.asks(passage.request)
+    return _streamed(Relay(passage, sent), stream)
+
+
+def _sent(request: HttpRequest) -> list[int]:
     last = request.headers.get("Last-Event-ID", "")
     try:
-        sent = read_counts(last) if last else []
+        return read_counts(last) if last else []
     except ValueError as error:
         text = _("Last-Event-ID must be the id of an event of this stream.")
         raise ApiError(text, status=400, code="invalid_event_id") from error
-    passage, number = await reconnected(stream, owner)
-    close_in_the_end(request, passage)
-    request.META["tandem.request_id"] = number
-    return _streamed(Relay(passage, sent), stream)
+
+
+def _recorded(request: HttpRequest, endpoint: str) -> Record:
+    record = Record(request.META["tandem.request_id"], endpoint)
+    close_in_the_end(request, record)
+    return record
 
 
 def _authorization(request: HttpRequest) -> str:
@@ -137,11 +152,15 @@ def _json(value: object) -> HttpResponse:
 
 
 async def _forward(request: HttpRequest, path: str) -> HttpResponseBase:
-    owner = await owner_of(_authorization(request))
-    asked = _read(request, path)
-    passage = Passage(asked)
-    close_in_the_end(request, passage)
-    answer = await passage.open()
+    record = _recorded(request, path)
+    with record.errors():
+        owner = await owner_of(_authorization(request))
+        record.came_from(owner)
+        asked = _read(request, path)
+        record.asks(asked)
+        passage = Passage(asked, record)
+        close_in_the_end(request, passage)
+        answer = await passage.open()
     if asked.stream and answer.is_stream:
         return _streamed(Relay(passage), _stream_id(asked, passage, owner))
     whole = await passage.whole()

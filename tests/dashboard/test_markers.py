@@ -2,13 +2,14 @@
 
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from dashboard.choices import EventLevel, JobKind, JobStatus, MessageRole
-from dashboard.models import Conversation, Deployment, Event, Job, Message
+from dashboard.models import ApiRequest, Conversation, Deployment, Event, Job, Message
 from monitoring.models import Alert
 from tests.dashboard.pages_cast import make_model, make_node, viewer
 
@@ -79,6 +80,72 @@ def test_a_request_is_marked_without_a_word_of_it(viewer: Client, smol: Deployme
     (found,) = markers(viewer, "deployment", smol.pk)
     assert (found["kind"], found["text"]) == ("request", "An answer of smol")
     assert float(str(found["until"])) - float(str(found["at"])) == pytest.approx(4)
+
+
+def request(smol: Deployment, number: int, **fields: Any) -> None:
+    """Answered without a wait unless told otherwise."""
+    ApiRequest.objects.create(
+        request=f"req_{number}",
+        deployment=smol,
+        route=smol.name,
+        endpoint="/v1/chat/completions",
+        streamed=True,
+        begun=timezone.now() - timedelta(seconds=30 + number),
+        **{"seconds": 5.0, "first_token_seconds": 0.8, "status": 200, "outcome": "answered"}
+        | fields,
+    )
+
+
+def test_requests_that_tell_something_are_marked(viewer: Client, smol: Deployment) -> None:
+    for number in range(5):
+        request(smol, number)
+    request(smol, 10, first_token_seconds=1.61)
+    request(smol, 11, first_token_seconds=1.5)
+    request(smol, 12, outcome="failed", status=502, error="upstream_failed", seconds=3.0)
+    refused = {"outcome": "refused", "first_token_seconds": None, "seconds": 0.0}
+    request(smol, 13, status=503, error="queue_full", **refused)
+    request(smol, 14, status=404, error="model_not_found", **refused)
+    request(smol, 15, outcome="cut_off")
+    found = markers(viewer, "deployment", smol.pk)
+    assert [(m["kind"], m["level"], m["text"], m["url"]) for m in found] == [
+        (
+            "request",
+            "warning",
+            "A request to smol was refused after 0.0 s: queue_full",
+            "/monitor/logs/?q=req_13",
+        ),
+        (
+            "request",
+            "error",
+            "A request to smol failed after 3.0 s: upstream_failed",
+            "/monitor/logs/?q=req_12",
+        ),
+        (
+            "request",
+            "warning",
+            "A request to smol: first token after 1.6 s (median 0.8 s)",
+            "/monitor/logs/?q=req_10",
+        ),
+    ]
+    assert float(str(found[1]["until"])) - float(str(found[1]["at"])) == pytest.approx(3)
+    assert len(markers(viewer, "fleet")) == 3
+
+
+def test_what_takes_less_than_a_second_is_not_slow(viewer: Client, smol: Deployment) -> None:
+    for number in range(3):
+        request(smol, number, first_token_seconds=0.1)
+    request(smol, 9, first_token_seconds=0.9)
+    assert markers(viewer, "deployment", smol.pk) == []
+
+
+def test_of_many_requests_failures_are_told_first(
+    viewer: Client, smol: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.markers.MOST_TELLING", 2)
+    for number in range(3):
+        request(smol, number, outcome="refused", status=429, error="too_many")
+    request(smol, 9, outcome="failed", status=500, error="engine_error")
+    assert sorted(str(m["level"]) for m in markers(viewer, "fleet")) == ["error", "warning"]
 
 
 def test_what_lies_outside_is_not_told(viewer: Client, smol: Deployment) -> None:
