@@ -35,6 +35,13 @@ class BatchCap:
         """Never above `rows` from the next step on; None lifts it, and the cap is what it was."""
         self._held = None if rows is None else max(1, rows)
 
+    def aim(self, target: float | None) -> None:
+        """Another target from the next step on; None fills the batch again."""
+        self._target = target
+        self._seconds.clear()
+        if target is None:
+            self._own = self._most
+
     @property
     def moves(self) -> bool:
         return self._target is not None

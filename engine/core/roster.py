@@ -24,6 +24,11 @@ class Roster:
         self.queue = Queue()
         self._size(blocks)
 
+    def let_wait(self, most: int) -> None:
+        """So many requests may queue from now on; those that do stay."""
+        self._max_waiting = most
+        self.limits = Limits(self.limits.capacity, most)
+
     def _size(self, blocks: int) -> None:
         self.residents = Residents(blocks)
         self.limits = Limits(min(self._longest, blocks * BLOCK_SIZE), self._max_waiting)

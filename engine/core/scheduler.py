@@ -81,6 +81,10 @@ class Scheduler:
         """Queue a request; raises RequestError when it could never run or the queue is full."""
         self.add_all([request])
 
+    def let_wait(self, most: int) -> None:
+        """So many requests may queue from now on; those that do stay."""
+        self._roster.let_wait(most)
+
     def add_all(self, requests: Collection[Request]) -> None:
         """Queue all of these; raises RequestError and queues none when one is refused."""
         self._roster.enter(requests)

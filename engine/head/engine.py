@@ -6,6 +6,8 @@ import secrets
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from engine.checkpoint import Checkpoint
 from engine.core.prefix import namespace
 from engine.core.request import Request
@@ -166,6 +168,18 @@ class HeadEngine:
     def hold_batch(self, rows: int | None) -> None:
         """At most so many answers advance in one step, from the next one on; None lifts it."""
         self.scheduler.cap.hold(rows)
+        self._epoch.wake()
+
+    def set_limits(
+        self,
+        target_itl: float | msgspec.UnsetType | None,
+        max_waiting: int | msgspec.UnsetType,
+    ) -> None:
+        """From the next step and the next request on; UNSET leaves it as it is."""
+        if target_itl is not msgspec.UNSET:
+            self.scheduler.cap.aim(target_itl)
+        if max_waiting is not msgspec.UNSET:
+            self.scheduler.let_wait(max_waiting)
         self._epoch.wake()
 
     def stats(self) -> EngineStats:

@@ -37,7 +37,19 @@ async def test_the_cap_is_lower_from_the_next_step_on_and_comes_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"batch_rows": 0}, {"batch_rows": "few"}, {"batch_rows": 2.5}, [], None]
+    "body",
+    [
+        {},
+        {"batch_rows": 0},
+        {"batch_rows": "few"},
+        {"batch_rows": 2.5},
+        {"target_itl": 0},
+        {"target_itl": "soon"},
+        {"max_waiting": 0},
+        {"max_waiting": None},
+        [],
+        None,
+    ],
 )
 async def test_what_is_no_limit_is_refused_and_changes_nothing(body: Any) -> None:
     async with head_world(max_batch_size=8) as world:
@@ -45,6 +57,25 @@ async def test_what_is_no_limit_is_refused_and_changes_nothing(body: Any) -> Non
         assert status == 400
         assert answer["error"]["message"]
         assert (await world.stats()).batch_cap == 8
+
+
+async def test_a_target_and_a_queue_length_are_taken_while_it_runs() -> None:
+    async with head_world(max_batch_size=8) as world:
+        scheduler = world.engine.scheduler
+        assert not scheduler.cap.moves
+        status, _answer = await put(world, {"target_itl": 0.05, "max_waiting": 1})
+        assert status == 200
+        assert scheduler.cap.moves
+        await world.ranks[0].allow(0)
+        asked = []
+        while scheduler.waiting == 0:
+            asked.append(asyncio.create_task(world.chat(max_tokens=2)))
+            await until(lambda: scheduler.running + scheduler.waiting == len(asked), "one more")
+        assert (await world.chat(max_tokens=2))[0] == 503
+        await world.ranks[0].allow(None)
+        assert all(status == 200 for status, _ in await asyncio.gather(*asked))
+        assert await put(world, {"target_itl": None}) == (200, {"batch_rows": 8})
+        assert not scheduler.cap.moves
 
 
 async def test_a_stranger_holds_nothing_back() -> None:

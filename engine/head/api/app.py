@@ -106,9 +106,11 @@ class Api:
         return reply(self._engine.stats())
 
     async def limits(self, request: Request) -> Response:
-        """Hold the batch cap down, or lift that; answers what the cap is now."""
+        """Hold the batch cap down, or lift that, and take new limits; answers what the cap is."""
         wanted = read_limits(await read_body(request, MAX_LIMITS))
-        self._engine.hold_batch(wanted.batch_rows)
+        if wanted.batch_rows is not msgspec.UNSET:
+            self._engine.hold_batch(wanted.batch_rows)
+        self._engine.set_limits(wanted.target_itl, wanted.max_waiting)
         return reply(HeadLimits(self._engine.scheduler.cap.rows))
 
     async def metrics(self, request: Request) -> Response:
