@@ -9,8 +9,10 @@ class DashboardConfig(AppConfig):
     def ready(self) -> None:
         from dashboard.alerting import PanelFleet
         from dashboard.telemetry import subjects
-        from monitoring import scopes
+        from dashboard.wishes import PanelWishes
+        from monitoring import scopes, wishes
         from monitoring.alerts import fleet
 
         scopes.register(subjects)
         fleet.register(PanelFleet())
+        wishes.register(PanelWishes())

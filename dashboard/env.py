@@ -94,7 +94,12 @@ def mail(name: str) -> dict[str, object]:
     `smtp` talks in the clear until STARTTLS, which is required; `smtps` is TLS from the start;
     `smtp+plain` never encrypts. Empty: no mail.
     """
-    value = os.environ.get(name, "").strip()
+    return mail_of(os.environ.get(name, ""), name)
+
+
+def mail_of(text: str, name: str) -> dict[str, object]:
+    """The same, from its text; an error says the name alone."""
+    value = text.strip()
     try:
         url = urlsplit(value)
         port = url.port

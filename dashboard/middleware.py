@@ -1,12 +1,17 @@
-"""Response headers that hold for every page."""
+"""What holds for every page: its headers and its language."""
 
 from collections.abc import Callable
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction
+from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.middleware.locale import LocaleMiddleware
+from django.utils import translation
 from django.utils.decorators import sync_and_async_middleware
+
+from dashboard import panel_settings
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'self'; "
@@ -25,6 +30,32 @@ ADMIN_POLICY = CONTENT_SECURITY_POLICY.replace(
     "script-src 'self'",
     "script-src 'self' 'unsafe-inline' 'unsafe-eval'",  # the admin theme runs on Alpine
 )
+
+
+class PanelLanguage(LocaleMiddleware):
+    """Whose browser asks for none of our languages reads the panel's first one."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        super().process_request(request)
+        if "text/html" in request.headers.get("Accept", "") and not _chosen(request):
+            translation.activate(str(panel_settings.current()["language"]))
+            request.LANGUAGE_CODE = translation.get_language() or settings.LANGUAGE_CODE
+
+
+def _chosen(request: HttpRequest) -> bool:
+    """Whether a cookie or the browser names a language that we speak."""
+    asked = request.headers.get("Accept-Language", "")
+    named = [part.partition(";")[0].strip() for part in asked.split(",")]
+    named.append(request.COOKIES.get(settings.LANGUAGE_COOKIE_NAME, ""))
+    return any(_spoken(name) for name in named if name)
+
+
+def _spoken(name: str) -> bool:
+    try:
+        translation.get_supported_language_variant(name)
+    except LookupError:
+        return False
+    return True
 
 
 @sync_and_async_middleware

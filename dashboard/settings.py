@@ -58,7 +58,7 @@ MIDDLEWARE = [
     "dashboard.middleware.content_security_policy",
     "dashboard.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
+    "dashboard.middleware.PanelLanguage",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

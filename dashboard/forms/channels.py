@@ -12,6 +12,7 @@ from django.core.validators import validate_email
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dashboard import panel_settings
 from monitoring.alerts.notify.addresses import allowed, check_url
 from monitoring.alerts.notify.deliver import Address, address_of
 from monitoring.alerts.notify.errors import UndeliverableError
@@ -78,6 +79,8 @@ class ChannelForm(_ChannelForm):
 
     def __init__(self, *args: Any, kind: ChannelKind, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if not self.instance.pk:
+            self.fields["language"].initial = panel_settings.current()["language"]
         self.kind = kind
         self.known = self._known()
         if kind == ChannelKind.EMAIL:

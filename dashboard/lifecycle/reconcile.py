@@ -1,7 +1,5 @@
 """The periodic guarantee behind every message that may be lost."""
 
-from datetime import timedelta
-
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -16,9 +14,9 @@ from dashboard.lifecycle.nodes import expire_nodes
 from dashboard.lifecycle.returns import fill_slots
 from dashboard.models import Deployment, LogLine, Node
 from dashboard.sentences import Sentence
+from dashboard.wishes import days
 
 GIVEN_UP = _("Its worker was lost %(count)s times at the same step; look at the worker's log.")
-LOG_AGE = timedelta(days=7)
 LOG_ROWS = 200_000
 
 
@@ -54,7 +52,7 @@ def _stop_orphan(deployment_id: int) -> None:
 
 def prune_log() -> None:
     """Old lines go, and the oldest of too many."""
-    LogLine.objects.filter(at__lt=timezone.now() - LOG_AGE).delete()
+    LogLine.objects.filter(at__lt=timezone.now() - days("keep_log_days")).delete()
     newest = LogLine.objects.order_by("-pk").values_list("pk", flat=True).first()
     if newest is not None:
         LogLine.objects.filter(pk__lte=newest - LOG_ROWS).delete()

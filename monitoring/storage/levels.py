@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from django.conf import settings
+from monitoring import wishes
 
 LevelName = Literal["second", "minute", "hour"]
 
@@ -25,8 +25,7 @@ class Level:
 
     @property
     def keep(self) -> timedelta:
-        kept: timedelta = settings.TELEMETRY_KEEP[self.name]
-        return kept
+        return wishes.current().keep(self.name)
 
     def floor(self, moment: datetime) -> datetime:
         return floor(moment, self.step)

@@ -217,7 +217,7 @@ def test_a_mail_server_that_refuses_is_quoted(settings: object) -> None:
 def test_without_a_mail_server_the_remedy_is_said(settings: object) -> None:
     _use(settings, 0, host="")
     delivery = try_out(channel("email", recipients=["ada@example.org"]))
-    assert "Set TANDEM_SMTP_URL" in delivery.answer_text
+    assert "TANDEM_SMTP_URL" in delivery.answer_text
 
 
 def _use(settings: object, port: int, host: str = "127.0.0.1") -> None:

@@ -1,6 +1,5 @@
 """Where alerts are told, and what came of every message."""
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
@@ -11,6 +10,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from dashboard.forms.channels import ChannelForm
 from dashboard.views.access import may_operate, operator_required
+from dashboard.wishes import mail_chosen
+from monitoring import wishes
 from monitoring.alerts.notify.deliver import try_out
 from monitoring.models import Channel, ChannelKind, Delivery, DeliveryStatus
 
@@ -28,8 +29,8 @@ def channels(request: HttpRequest) -> HttpResponse:
             "channels": Channel.objects.all(),
             "deliveries": said[:RECENT],
             "kinds": ChannelKind.choices,
-            "mail_ready": bool(settings.EMAIL_HOST),
-            "links": bool(settings.PUBLIC_URL),
+            "mail_ready": mail_chosen(),
+            "links": bool(wishes.current().public_url()),
             "may_operate": may_operate(request),
         },
     )
@@ -66,7 +67,7 @@ def _edit(request: HttpRequest, form: ChannelForm) -> HttpResponse:
             "form": form,
             "channel": form.instance if form.instance.pk else None,
             "kind": form.kind,
-            "mail_ready": bool(settings.EMAIL_HOST),
+            "mail_ready": mail_chosen(),
             "lost": bool(form.instance.pk) and form.known is None,
         },
         status=422 if form.errors else 200,

@@ -4,16 +4,18 @@ import smtplib
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
+from django.core.mail.backends.base import BaseEmailBackend
 from django.utils.translation import gettext_noop as _
 
+from monitoring import wishes
 from monitoring.alerts.notify.errors import UndeliverableError
 from monitoring.alerts.notify.message import Message
+from monitoring.wishes import MailServer
 
 SECONDS = 10
 
-NO_SERVER = _("No mail server is set. Set TANDEM_SMTP_URL and restart Tandem.")
+NO_SERVER = _("No mail server is set. Choose one under Settings, or set TANDEM_SMTP_URL.")
 REFUSED = _("The mail server refused it: %(why)s.")
 UNREACHABLE = _("The mail server %(host)s cannot be reached: %(why)s.")
 TAKEN = _("The mail server took it for %(count)s recipients.")
@@ -21,14 +23,15 @@ TAKEN = _("The mail server took it for %(count)s recipients.")
 
 def send(message: Message, recipients: list[str], key: UUID) -> tuple[str, dict[str, Any]]:
     """What may be shown of the answer; raises UndeliverableError."""
-    host = str(settings.EMAIL_HOST)
-    if not host:
+    server = wishes.current().mail_server()
+    if server is None:
         raise UndeliverableError(NO_SERVER, final=True)
     mail = EmailMessage(
         subject=" ".join(message.title.split()),
         body="\n".join([*message.lines, "", message.url]).strip() + "\n",
+        from_email=server.sender,
         to=recipients,
-        connection=get_connection(timeout=SECONDS),
+        connection=_connection(server),
         headers={"Message-ID": f"<{key}@tandem>", "Auto-Submitted": "auto-generated"},
     )
     try:
@@ -40,8 +43,21 @@ def send(message: Message, recipients: list[str], key: UUID) -> tuple[str, dict[
         raise UndeliverableError(REFUSED, why=_said(words)) from error
     except (OSError, smtplib.SMTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise UndeliverableError(UNREACHABLE, host=host, why=why) from error
+        raise UndeliverableError(UNREACHABLE, host=server.host, why=why) from error
     return TAKEN, {"count": len(recipients)}
+
+
+def _connection(server: MailServer) -> BaseEmailBackend:
+    connection: BaseEmailBackend = get_connection(
+        timeout=SECONDS,
+        host=server.host,
+        port=server.port,
+        username=server.username,
+        password=server.password,
+        use_tls=server.tls,
+        use_ssl=server.ssl,
+    )
+    return connection
 
 
 def _said(words: bytes | str) -> str:

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from django.conf import settings
 from django.utils.translation import gettext, override
 from django.utils.translation import gettext as _
 
+from monitoring import wishes
 from monitoring.models import Alert, AlertStatus, Incident, Occasion, Severity
 
 MOST_LINES = 10
@@ -79,7 +79,7 @@ def read(content: dict[str, Any]) -> Message:
 
 
 def link(path: str) -> str:
-    base: str = settings.PUBLIC_URL
+    base = wishes.current().public_url()
     return f"{base}{path}" if base else ""
 
 
