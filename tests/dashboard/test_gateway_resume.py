@@ -12,7 +12,7 @@ from channels.db import database_sync_to_async
 
 from dashboard.choices import ReplicaRole
 from dashboard.gateway import hold, ids, passage
-from dashboard.models import ApiKey, Replica
+from dashboard.models import ApiKey, ApiRequest, Replica
 from engine.head.api.exchange import Exchange
 from engine.head.api.opening import Opener
 from tests.dashboard.gateway_cast import make_deployment, make_key, make_replica, make_user, panel
@@ -154,6 +154,9 @@ async def test_a_caller_comes_back_for_the_rest() -> None:
         whole = first.decode() + await answer.text()
         assert text_of(whole) == await expected(world)
         assert ids_of(whole) == [str(number) for number in range(1, 32)]
+    row = await ApiRequest.objects.aget()
+    assert (row.request, row.endpoint, row.outcome) == (number, "/v1/streams", "answered")
+    assert row.launch
 
 
 async def test_a_connection_that_is_found_dead_late_ends_nothing_for_who_came_back() -> None:
