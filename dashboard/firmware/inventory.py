@@ -51,7 +51,9 @@ def read_bmc(node: Node) -> list[FirmwarePart]:
 
 def read_all_bmcs() -> None:
     """Every hour: one after another; one that does not answer costs the others nothing."""
-    for node in Node.objects.filter(sources__kind=SourceKind.REDFISH).distinct():
+    asked = Node.objects.filter(sources__kind=SourceKind.REDFISH).distinct()
+    FirmwarePart.objects.filter(channel=Channel.REDFISH).exclude(node__in=asked).delete()
+    for node in asked:
         try:
             read_bmc(node)
         except BmcError as error:

@@ -1,7 +1,7 @@
 """The table of components and boxes: what differs between boxes of a pair. Pure but for the rows
 it is given."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dashboard.choices import Component
@@ -39,16 +39,23 @@ def columns(nodes: Sequence[Node], sets: Sequence[TestedSet]) -> list[Column]:
 
 def rows(shown: Sequence[Column]) -> list[Row]:
     """By component, in the order of `Component`; parts line up by their names."""
-    order = {value: place for place, value in enumerate(Component.values)}
     by_name: dict[tuple[int, str], dict[int, FirmwarePart]] = {}
     for place, column in enumerate(shown):
         for part in column.parts:
-            key = (order.get(part.component, len(order)), part.name)
-            by_name.setdefault(key, {}).setdefault(place, part)
+            by_name.setdefault(_order(part), {}).setdefault(place, part)
     return [
         _row(name, held, len(shown))
-        for (_order, name), held in sorted(by_name.items(), key=lambda item: item[0])
+        for (_place, name), held in sorted(by_name.items(), key=lambda item: item[0])
     ]
+
+
+def in_order(parts: Iterable[FirmwarePart]) -> list[FirmwarePart]:
+    return sorted(parts, key=_order)
+
+
+def _order(part: FirmwarePart) -> tuple[int, str]:
+    places = {value: place for place, value in enumerate(Component.values)}
+    return places.get(part.component, len(places)), part.name
 
 
 def _row(name: str, held: Mapping[int, FirmwarePart], width: int) -> Row:

@@ -9,11 +9,13 @@ from django.utils import timezone
 from dashboard.firmware.arrival import forget_strays
 from dashboard.firmware.errors import BmcError
 from dashboard.firmware.inventory import read_all_bmcs, read_bmc
+from dashboard.lifecycle.firmware import READ_TASK
 from dashboard.models import FirmwareFetch, Node
+
+__all__ = ["READ_TASK", "look_after"]
 
 log = logging.getLogger(__name__)
 
-READ_TASK = "tandem.read_firmware"
 STRAY_SECONDS = 24 * 3600.0
 KEPT = timedelta(days=7)
 """How long an address that is no longer good is remembered."""

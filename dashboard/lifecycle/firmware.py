@@ -11,6 +11,8 @@ from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
 from engine.protocol.firmware import Part
 
+READ_TASK = "tandem.read_firmware"
+"""Has the panel ask a node's BMC."""
 AGENTS = (Channel.FWUPD, Channel.NPU, Channel.READ)
 """Channels that the agent reads; the panel itself asks BMCs."""
 

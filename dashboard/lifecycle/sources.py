@@ -8,10 +8,11 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
 from dashboard.errors import StatusConflict
+from dashboard.lifecycle.firmware import READ_TASK
 from dashboard.lifecycle.record import record
 from dashboard.models import Node
 from dashboard.sentences import Sentence
-from monitoring.models import NodeSource
+from monitoring.models import NodeSource, SourceKind
 from monitoring.sources import Source
 from monitoring.vault import SealError
 
@@ -59,3 +60,5 @@ def _tell(row: NodeSource, sentence: Sentence) -> None:
     Node.objects.filter(pk=row.node_id).update(desired_generation=F("desired_generation") + 1)
     record(sentence, node=row.node)
     outbox.nudge(row.node_id)
+    if row.kind == SourceKind.REDFISH:
+        outbox.task(READ_TASK, row.node_id)

@@ -39,11 +39,19 @@ class Panel:
         self.served = 0
         self.break_first = 0
         self.url = ""
+        self.needs_token = True
+        self.tokens: list[str | None] = []
+        self.hold = False
+        self.asked, self.released = asyncio.Event(), asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
+        self.tokens.append(request.headers.get("Authorization"))
+        if self.needs_token and self.tokens[-1] != f"Bearer {TOKEN}":
             return web.Response(status=404)
         self.served += 1
+        self.asked.set()
+        if self.hold:
+            await self.released.wait()
         begin = request.http_range.start or 0
         body = self.content[begin:]
         response = web.StreamResponse(status=206 if begin else 200)
@@ -70,6 +78,7 @@ async def panel() -> AsyncIterator[Panel]:
     await site.start()
     panel.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     yield panel
+    panel.released.set()
     await runner.cleanup()
 
 
@@ -185,6 +194,63 @@ async def test_what_is_not_what_was_ordered_is_never_installed(
     assert state.phase == "failed"
     assert words in str(state.reason)
     assert fwupd.installed == []
+
+
+async def test_what_lvfs_offers_is_fetched_from_where_fwupd_says(
+    tmp_path: Path, panel: Panel, bus: str, fwupd: FakeFwupd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def address(release: object) -> str:
+        asked.append(release)
+        return f"{panel.url}/firmware/fetch/of/lvfs"
+
+    panel.needs_token = False
+    monkeypatch.setattr("engine.agent.firmware.orders.address_of", address)
+    async with agent(tmp_path, panel, bus) as one:
+        one.orders.set_wanted([order(path="", size=0)])
+        assert (await one.ended()).phase == "done"
+    assert len(asked) == 1
+    assert panel.tokens == [None]
+
+
+async def test_what_lvfs_does_not_offer_is_not_looked_for(
+    tmp_path: Path, panel: Panel, bus: str, fwupd: FakeFwupd
+) -> None:
+    async with agent(tmp_path, panel, bus) as one:
+        one.orders.set_wanted([order(path="", sha256="0" * 64)])
+        assert "offers no archive" in str((await one.ended()).reason)
+
+
+async def test_an_agent_that_was_stopped_while_fetching_begins_anew(
+    tmp_path: Path, panel: Panel, bus: str, fwupd: FakeFwupd
+) -> None:
+    panel.hold = True
+    async with agent(tmp_path, panel, bus) as one:
+        one.orders.set_wanted([order()])
+        async with asyncio.timeout(SECONDS):
+            await panel.asked.wait()
+        assert [state.phase for state in one.orders.states()] == ["fetching"]
+    panel.hold = False
+    async with agent(tmp_path, panel, bus) as other:
+        other.orders.set_wanted([order()])
+        assert (await other.ended()).phase == "done"
+    assert len(fwupd.installed) == 1
+
+
+async def test_an_order_withdrawn_while_fetching_is_not_installed(
+    tmp_path: Path, panel: Panel, bus: str, fwupd: FakeFwupd
+) -> None:
+    panel.hold = True
+    async with agent(tmp_path, panel, bus) as one:
+        one.orders.set_wanted([order()])
+        async with asyncio.timeout(SECONDS):
+            await panel.asked.wait()
+        one.orders.set_wanted([])
+        panel.released.set()
+        one.orders.set_wanted([order(id=8)])
+        await one.until(lambda state: (state.id, state.phase) == (8, "done"))
+    assert len(fwupd.installed) == 1
 
 
 async def test_a_fetch_that_breaks_off_goes_on(

@@ -18,7 +18,7 @@ from dashboard.firmware.errors import BmcError, ImageRefused
 from dashboard.firmware.fitting import differences, fits
 from dashboard.firmware.images import from_offer
 from dashboard.firmware.inventory import read_bmc
-from dashboard.firmware.matrix import columns, rows
+from dashboard.firmware.matrix import columns, in_order, rows
 from dashboard.models import FirmwareImage, FirmwarePart, Node, TestedSet
 from dashboard.views.access import may_operate, operator_required
 
@@ -37,7 +37,8 @@ def nodes_of(request: HttpRequest) -> QuerySet[Node]:
 def inventory(request: HttpRequest) -> HttpResponse:
     nodes = sorted(nodes_of(request), key=lambda node: (node.simulated, node.name))
     wanted = request.GET.getlist("box")
-    chosen = [node for node in nodes if node.name in wanted] or nodes
+    real = [node for node in nodes if not node.simulated]
+    chosen = [node for node in nodes if node.name in wanted] or real or nodes
     shown = _with_firmware(chosen[:SHOWN])
     sets = list(TestedSet.objects.all())
     table = columns(shown, sets)
@@ -74,7 +75,7 @@ def _with_firmware(nodes: Sequence[Node]) -> list[Node]:
 @require_safe
 def firmware_node(request: HttpRequest, name: str) -> HttpResponse:
     node = get_object_or_404(nodes_of(request).prefetch_related("firmware"), name=name)
-    parts = list(node.firmware.all())
+    parts = in_order(node.firmware.all())
     images = list(FirmwareImage.objects.all())
     return render(
         request,

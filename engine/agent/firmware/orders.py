@@ -228,8 +228,8 @@ class Orders:
 
     def _progress(self, order: FirmwareOrder, phase: FirmwarePhase) -> Callable[[float], None]:
         def tell(percent: float) -> None:
-            note = self._known[order.id]
-            if abs(percent - (note.percent or 0.0)) >= PERCENT_STEP:
+            note = self._known.get(order.id)  # None once it was withdrawn.
+            if note is not None and abs(percent - (note.percent or 0.0)) >= PERCENT_STEP:
                 # On the line only: a number is not worth a write to the disk.
                 self._known[order.id] = msgspec.structs.replace(note, phase=phase, percent=percent)
                 self._changed()
