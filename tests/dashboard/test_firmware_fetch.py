@@ -1,5 +1,6 @@
 """An address for one image: good once, whole, for whoever has it."""
 
+import asyncio
 import hashlib
 from datetime import timedelta
 from pathlib import Path
@@ -13,10 +14,12 @@ from django.utils import timezone
 from dashboard.firmware import store
 from dashboard.firmware.errors import ImageRefused
 from dashboard.models import AuditEntry, FirmwareFetch, FirmwareImage, Node
+from tests.dashboard.gateway_cast import panel
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CONTENT = bytes(range(256)) * 3000
+SECONDS = 15.0
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
@@ -133,3 +136,28 @@ def test_without_an_address_of_the_panel_it_says_what_to_do(
     settings.PUBLIC_URL = ""
     with pytest.raises(ImageRefused, match="TANDEM_PUBLIC_URL"):
         store.one_use_url(image, None)
+
+
+async def test_over_the_wire_a_fetch_that_is_cut_goes_on(image: FirmwareImage) -> None:
+    large = CONTENT * 20
+    image.sha256 = hashlib.sha256(large).hexdigest()
+    image.size = len(large)
+    await image.asave()
+    (await sync_to_async(store.path_of)(image)).write_bytes(large)
+    url = await sync_to_async(address)(image)
+    async with panel() as client:
+        first = await client.get(url)
+        have = await first.content.readexactly(1_000_000)
+        first.close()
+        async with asyncio.timeout(SECONDS):
+            while not await AuditEntry.objects.filter(action="firmware.fetch").aexists():
+                await asyncio.sleep(0.05)
+        row = await FirmwareFetch.objects.aget()
+        assert row.done_at is None
+        assert len(have) <= row.sent < len(large)
+        rest = await client.get(url, headers={"Range": f"bytes={len(have)}-"})
+        assert have + await rest.read() == large
+        async with asyncio.timeout(SECONDS):
+            while (await client.get(url)).status != 404:
+                await asyncio.sleep(0.05)
+        assert (await FirmwareFetch.objects.aget()).done_at is not None

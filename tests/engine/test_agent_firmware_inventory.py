@@ -83,6 +83,22 @@ async def test_without_a_bus_the_rest_is_told(tmp_path: Path) -> None:
     assert parts["read:uefi"].active
 
 
+@pytest.mark.parametrize("said", [b"", b"REJECTED EXTERNAL\r\n", b"\xff" * 400])
+async def test_a_bus_that_speaks_nonsense_costs_the_rest_nothing(
+    tmp_path: Path, said: bytes
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(said)
+        writer.close()
+
+    server = await asyncio.start_unix_server(answer, tmp_path / "odd")
+    async with server:
+        parts = await read(plant(tmp_path, TREE), f"unix:path={tmp_path}/odd")
+    assert "D-Bus" in str(parts["fwupd:"].reason)
+    assert parts["read:uefi"].active
+
+
 async def test_fwupd_tells_devices_flags_and_what_is_offered(tmp_path: Path, bus: str) -> None:
     async with fake_fwupd(bus) as fwupd:
         parts = await read(plant(tmp_path, TREE), bus)

@@ -4,13 +4,16 @@ import asyncio
 from types import TracebackType
 from typing import Any
 
-from dbus_fast import BusType, DBusError, InvalidAddressError, Message, MessageType
+from dbus_fast import BusType, Message, MessageType
 from dbus_fast.aio import MessageBus
+from dbus_fast.errors import DBusFastError
 
 from engine.agent.firmware.errors import FirmwareError, Unsettled
 from engine.errors import gettext_noop
 
 CALL_SECONDS = 20.0
+
+FAULTS = (OSError, EOFError, ValueError, DBusFastError)
 
 NO_BUS = gettext_noop("This node has no D-Bus that the agent can reach.")
 SLOW = gettext_noop("%(service)s has not answered within %(seconds)s s.")
@@ -49,9 +52,13 @@ class Bus:
             bus = MessageBus(
                 bus_address=self._address, bus_type=BusType.SYSTEM, negotiate_unix_fd=True
             )
+        except FAULTS as error:
+            raise FirmwareError(NO_BUS) from error
+        try:
             async with asyncio.timeout(CALL_SECONDS):
                 self._bus = await bus.connect()
-        except (OSError, DBusError, InvalidAddressError, EOFError, TimeoutError) as error:
+        except FAULTS as error:
+            bus.disconnect()
             raise FirmwareError(NO_BUS) from error
         return self
 
@@ -93,7 +100,7 @@ class Bus:
                 reply = await self._bus.call(message)
         except TimeoutError as error:
             raise Unsettled(SLOW, service=name, seconds=round(seconds)) from error
-        except (OSError, DBusError, EOFError) as error:
+        except FAULTS as error:
             raise Unsettled(GONE, service=name) from error
         if reply is None or reply.message_type is not MessageType.ERROR:
             return list(reply.body) if reply is not None else []

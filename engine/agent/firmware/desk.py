@@ -26,7 +26,7 @@ READ_SECONDS = 600.0
 FWUPD_KEY = "fwupd:"
 """Of the line that says why fwupd tells nothing."""
 UNREADABLE = gettext_noop("The agent cannot read it; its log says why.")
-FAULTS = (OSError, ValueError, TypeError, KeyError, psutil.Error)
+FAULTS = (OSError, ValueError, TypeError, KeyError, AttributeError, RuntimeError, psutil.Error)
 
 Devices = Callable[[], list[Device]]
 Source = tuple[str, str, Callable[[], list[Part]]]

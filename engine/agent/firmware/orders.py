@@ -113,7 +113,7 @@ class Orders:
                 await self._update(order)
         except FirmwareError as error:
             self._note(order, "failed", reason=error.said)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
             log.error("Firmware order %d failed.", order.id, exc_info=error)
             self._note(order, "failed", reason=said(MISTAKE))
         if order.id not in self._wanted:
