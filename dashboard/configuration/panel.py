@@ -84,17 +84,17 @@ PANEL = Catalogue(
         Setting(
             name="mfa_required",
             kind="choice",
-            label=_("second factor required"),
+            label=_("who needs a second factor"),
             group="people",
             default="nobody",
             choices=[
-                ("nobody", _("of nobody")),
-                ("operators", _("of operators and administrators")),
-                ("everybody", _("of everybody")),
+                ("nobody", _("Nobody")),
+                ("operators", _("Operators and administrators")),
+                ("everybody", _("Everybody")),
             ],
             applies="live",
             drivers=(),
-            help=_("Who has none can do nothing but set one up, under their account."),
+            help=_("Whoever lacks theirs can do nothing but set it up, under their account."),
         ),
         Setting(
             name="keep_seconds_days",

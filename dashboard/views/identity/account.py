@@ -159,7 +159,7 @@ def _page(request: HttpRequest, **forms: Any) -> HttpResponse:
     has_factor = factors.has_factor(user)
     context = {
         "role": role_of(user).label,
-        "password_form": PasswordChangeForm(user) if user.has_usable_password() else None,
+        "password_form": _password_form(user),
         "has_factor": has_factor,
         "factor_required": factors.wanted_of(user),
         "factor_since": Authenticator.objects.filter(user=user, type="totp").first(),
@@ -172,6 +172,15 @@ def _page(request: HttpRequest, **forms: Any) -> HttpResponse:
         **forms,
     }
     return render(request, "account/page.html", context, status=422 if forms else 200)
+
+
+def _password_form(user: User) -> PasswordChangeForm | None:
+    """Nothing where the provider alone lets them in."""
+    if not user.has_usable_password():
+        return None
+    form = PasswordChangeForm(user)
+    form.fields["old_password"].widget.attrs.pop("autofocus", None)
+    return form
 
 
 def _codes(request: HttpRequest, codes: list[str], first: bool) -> HttpResponse:
