@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
 from django.utils import timezone
 
 from dashboard.firmware import store
@@ -24,6 +26,22 @@ def firmware(settings: Any, tmp_path: Path) -> Path:
     """The folder of a store that nobody else uses."""
     settings.STATE_DIR = tmp_path
     return store.folder()
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    """May do everything. No password: hashing one takes longer than most tests."""
+    client = Client()
+    client.force_login(User.objects.create_superuser("ada"))
+    return client
+
+
+@pytest.fixture
+def viewer(db: None) -> Client:
+    """May look."""
+    client = Client()
+    client.force_login(User.objects.create_user("lin"))
+    return client
 
 
 def pem() -> str:

@@ -14,8 +14,15 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from dashboard.models import FirmwareImage
-from tests.dashboard.firmware_cast import CONTENT, SHA256, VENDOR, firmware, left_in, trust
-from tests.dashboard.pages_cast import operator
+from tests.dashboard.firmware_cast import (
+    CONTENT,
+    SHA256,
+    VENDOR,
+    firmware,
+    left_in,
+    operator,
+    trust,
+)
 
 __all__ = ["firmware", "operator"]
 pytestmark = pytest.mark.django_db

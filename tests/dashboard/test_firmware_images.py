@@ -22,12 +22,14 @@ from tests.dashboard.firmware_cast import (
     VENDOR,
     firmware,
     left_in,
+    operator,
     part,
     pem,
     trust,
     upload,
+    viewer,
 )
-from tests.dashboard.pages_cast import body, make_node, operator, viewer
+from tests.dashboard.pages_cast import body, make_node
 
 __all__ = ["firmware", "operator", "viewer"]
 pytestmark = pytest.mark.django_db

@@ -23,8 +23,8 @@ from engine.protocol.firmware import Part
 from monitoring.models import NodeSource
 from monitoring.probes.redfish.firmware import part_of
 from monitoring.sources import RedfishSource
-from tests.dashboard.firmware_cast import part
-from tests.dashboard.pages_cast import body, make_node, operator, viewer
+from tests.dashboard.firmware_cast import operator, part, viewer
+from tests.dashboard.pages_cast import body, make_node
 from tests.peers.bmc import PASSWORD, USER, V1, Bmc, collection, link, make_certificate, root, serve
 
 __all__ = ["operator", "viewer"]
@@ -250,19 +250,32 @@ def test_an_image_fits_by_name_or_model(patterns: list[str], fitting: bool) -> N
     assert not fits("uefi", patterns, held)
 
 
-names = st.text(st.characters(categories=["L", "N"], include_characters="-_ .[]*?"), min_size=1)
-
-
-@given(st.lists(st.tuples(st.sampled_from(["bmc", "gpu"]), names, names, names), max_size=6))
-def test_a_box_keeps_to_the_set_that_was_made_of_it(told: list[tuple[str, str, str, str]]) -> None:
-    by_name = {
-        (component, name): (component, name, version) for component, name, _m, version in told
-    }
-    parts = [
-        FirmwarePart(component=component, name=name, active=version)
-        for component, name, version in by_name.values()
+def test_two_versions_of_one_model_are_both_in_the_set() -> None:
+    drives = [
+        FirmwarePart(component="drive", name=f"SSD ({name})", model="SSD", active=version)
+        for name, version in (("nvme0", "7A"), ("nvme1", "7B"))
     ]
-    exact = {(part.component, part.name.strip().lower()) for part in parts}
-    plain = not any(set(part.name) & set("*?[]") for part in parts)
-    if plain and len(exact) == len(parts):
-        assert differences(versions_of(parts), parts) == []
+    held = versions_of(drives)
+    assert differences(held, drives) == []
+    drives[1].active = "6"
+    (found,) = differences(held, drives)
+    assert (found.fits, found.wanted, found.found) == ("SSD", "7A / 7B", "6")
+
+
+names = st.text(st.characters(categories=["L", "N"], include_characters="-_ .[]*?"), min_size=1)
+some_parts = st.lists(
+    st.builds(
+        FirmwarePart,
+        component=st.sampled_from(["bmc", "gpu"]),
+        name=names.filter(str.strip),
+        model=st.just("") | names.filter(str.strip),
+        active=names,
+    ),
+    max_size=5,
+    unique_by=lambda part: (part.component, part.name.strip().lower()),
+)
+
+
+@given(some_parts)
+def test_a_box_keeps_to_the_set_that_was_made_of_it(parts: list[FirmwarePart]) -> None:
+    assert differences(versions_of(parts), parts) == []
