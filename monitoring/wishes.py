@@ -44,12 +44,12 @@ class SettingsWishes:
         if not settings.EMAIL_HOST:
             return None
         return MailServer(
-            host=settings.EMAIL_HOST,
-            port=settings.EMAIL_PORT,
-            username=settings.EMAIL_HOST_USER,
-            password=settings.EMAIL_HOST_PASSWORD,
-            tls=settings.EMAIL_USE_TLS,
-            ssl=settings.EMAIL_USE_SSL,
+            host=str(settings.EMAIL_HOST),
+            port=int(str(settings.EMAIL_PORT)),
+            username=str(settings.EMAIL_HOST_USER),
+            password=str(settings.EMAIL_HOST_PASSWORD),
+            tls=bool(settings.EMAIL_USE_TLS),
+            ssl=bool(settings.EMAIL_USE_SSL),
             sender=settings.DEFAULT_FROM_EMAIL,
         )
 

@@ -1,5 +1,6 @@
 """Django's administration, themed with unfold: one file a concern."""
 
+from django.apps import apps
 from django.contrib import admin
 from django_celery_beat import models as beat
 
@@ -17,3 +18,10 @@ for model in (
 ):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
+
+# Sessions, second factors and ties to a provider are looked after on their own pages, and some of
+# what these rows hold opens an account.
+for label in ("account", "socialaccount", "mfa", "usersessions"):
+    for row in apps.get_app_config(label).get_models():
+        if admin.site.is_registered(row):
+            admin.site.unregister(row)

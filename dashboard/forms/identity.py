@@ -1,7 +1,7 @@
 """Forms of signing in, of one's own account, and of secrets."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from allauth.mfa.base.forms import ReauthenticateForm
 from allauth.mfa.base.internal.flows import check_rate_limit
@@ -154,8 +154,11 @@ class ProviderForm(_ProviderForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["domains"].initial = ", ".join(self.instance.domains)
-        self.fields["secret"].empty_label = _("None yet")
-        self.fields["default_role"].choices = [*Role.choices, ("", _("None: they may not come in"))]
+        cast("forms.ModelChoiceField[Secret]", self.fields["secret"]).empty_label = _("None yet")
+        cast(forms.ChoiceField, self.fields["default_role"]).choices = [
+            *Role.choices,
+            ("", _("None: they may not come in")),
+        ]
         for role in Role:
             self.fields[f"groups_{role}"] = forms.CharField(
                 label=_("Groups of the role “%(role)s”") % {"role": role.label},

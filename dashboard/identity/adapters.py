@@ -50,6 +50,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
 
+    def get_login_stages(self) -> list[str]:
+        return ["dashboard.identity.factors.FactorStage"]
+
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         messages.error(request, gettext(DISABLED))
         return redirect("sign-in")

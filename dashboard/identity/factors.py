@@ -4,6 +4,7 @@ from allauth.account.internal.flows.login import get_authentication_records
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.stages import AuthenticateStage
 from allauth.mfa.totp.internal import auth
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -36,8 +37,16 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return "Tandem"
 
 
+class FactorStage(AuthenticateStage):  # type: ignore[misc]
+    """The step after the password; not for those whose provider has asked already."""
+
+    def _should_handle(self, request: HttpRequest) -> bool:
+        wanted: bool = super()._should_handle(request)
+        return wanted and not vouched_for(request, self.login.user)
+
+
 def has_factor(user: User) -> bool:
-    return Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists()
+    return bool(Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists())
 
 
 def is_missing(request: HttpRequest) -> bool:
@@ -46,7 +55,7 @@ def is_missing(request: HttpRequest) -> bool:
         return False
     if has_factor(request.user):
         return False
-    return not _vouched_for(request, request.user)
+    return not vouched_for(request, request.user)
 
 
 def wanted_of(user: User) -> bool:
@@ -58,7 +67,7 @@ def wanted_of(user: User) -> bool:
     return wanted == "operators" and role_of(user).strength >= Role.OPERATOR.strength
 
 
-def _vouched_for(request: HttpRequest, user: User) -> bool:
+def vouched_for(request: HttpRequest, user: User) -> bool:
     """The provider through which they came asks for one itself."""
     methods = [record.get("method") for record in get_authentication_records(request, user)]
     if "socialaccount" not in methods:

@@ -25,16 +25,18 @@ def require_second_factor(get_response: Callable[[HttpRequest], Any]) -> Callabl
     if iscoroutinefunction(get_response):
 
         async def guard_async(request: HttpRequest) -> HttpResponseBase:
-            if not _is_guarded(request):
-                return await get_response(request)
-            stopped = await sync_to_async(_stopped)(request)
-            return stopped or await get_response(request)
+            stopped: HttpResponseBase | None = None
+            if _is_guarded(request):
+                stopped = await sync_to_async(_stopped)(request)
+            answer: HttpResponseBase = stopped or await get_response(request)
+            return answer
 
         return guard_async
 
     def guard(request: HttpRequest) -> HttpResponseBase:
         stopped = _stopped(request) if _is_guarded(request) else None
-        return stopped or get_response(request)
+        answer: HttpResponseBase = stopped or get_response(request)
+        return answer
 
     return guard
 

@@ -37,7 +37,7 @@ class _Pinned(HTTPAdapter):
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs, ssl_context=self._context)  # type: ignore[no-untyped-call]
+        super().init_poolmanager(*args, **kwargs, ssl_context=self._context)
 
 
 def context_of(ca: str) -> ssl.SSLContext:

@@ -13,7 +13,7 @@ from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from django.contrib import messages
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.signals import user_login_failed
-from django.contrib.auth.views import LoginView, LogoutView, RedirectURLMixin
+from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -131,6 +131,6 @@ def oidc_callback(request: HttpRequest) -> HttpResponse:
 
 def _next(request: HttpRequest) -> str:
     """Where they wanted to go; never to another site."""
-    mixin = RedirectURLMixin()
-    mixin.request = request
-    return mixin.get_redirect_url()
+    view = LoginView()
+    view.setup(request)
+    return view.get_redirect_url()

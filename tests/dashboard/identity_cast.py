@@ -47,7 +47,7 @@ def somebody(name: str = "grace", **flags: Any) -> User:
 
 def code_now(secret: str) -> str:
     counter = int(time.time()) // 30
-    return auth.format_hotp_value(auth.hotp_value(secret, counter))
+    return str(auth.format_hotp_value(auth.hotp_value(secret, counter)))
 
 
 def said(client: Client, path: str = "/sign-in/") -> str:

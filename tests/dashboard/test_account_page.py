@@ -1,6 +1,7 @@
 """Everybody looks after their own account: password, sessions, where they are signed in."""
 
 import pytest
+from django.contrib import admin
 from django.contrib.sessions.models import Session
 from django.test import Client
 
@@ -63,6 +64,11 @@ def test_a_sign_in_lasts_as_long_as_the_settings_say() -> None:
 def test_the_administrations_own_form_is_not_there(client: Client) -> None:
     answer = client.get("/admin/login/", {"next": "/admin/"})
     assert answer["Location"] == "/sign-in/?next=%2Fadmin%2F"
+
+
+def test_the_administration_shows_no_sessions_and_no_second_factors() -> None:
+    labels = {model._meta.app_label for model in admin.site._registry}
+    assert not labels & {"account", "socialaccount", "mfa", "usersessions", "sessions"}
 
 
 def test_every_page_of_an_account_is_for_people_who_are_signed_in(client: Client) -> None:

@@ -28,6 +28,10 @@ PATHS = (
     "/nodes/box-1/",
     "/nodes/box-1/sources/",
     "/deployments/smol/",
+    "/account/",
+    "/account/second-factor/",
+    "/settings/sign-in/",
+    "/settings/secrets/",
 )
 WIDTH = "() => document.documentElement.scrollWidth"
 

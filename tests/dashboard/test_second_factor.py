@@ -114,7 +114,7 @@ def test_passwords_cannot_be_guessed_for_long(client: Client) -> None:
     ("wanted", "flags"), [("operators", {"is_staff": True}), ("everybody", {})]
 )
 def test_who_needs_one_can_only_set_it_up(
-    client: Client, wanted: str, flags: dict[str, bool]
+    client: Client, wanted: str, flags: dict[str, Any]
 ) -> None:
     change_panel({"mfa_required": wanted}, SETUP)
     client.force_login(somebody(**flags))

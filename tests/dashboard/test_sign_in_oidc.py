@@ -14,6 +14,7 @@ from django.test import Client
 
 from dashboard import panel_settings
 from dashboard.choices import Role
+from dashboard.identity import factors
 from dashboard.lifecycle.settings import change_panel
 from dashboard.models import Account, IdentityProvider
 from dashboard.secrets import keep
@@ -32,9 +33,9 @@ def server() -> Iterator[OidcProvider]:
 
 @pytest.fixture
 def peer(server: OidcProvider) -> Iterator[OidcProvider]:
-    fresh = OidcProvider.__dataclass_fields__
+    fresh = OidcProvider()
     for name in ("person", "in_userinfo", "document", "grants", "tokens", "asked"):
-        setattr(server, name, fresh[name].default_factory())  # type: ignore[misc]
+        setattr(server, name, getattr(fresh, name))
     server.spoil, server.forged, server.algorithm, server.moved = dict, False, "RS256", ""
     panel_settings.forget()
     yield server
@@ -229,6 +230,18 @@ class _Redirect(dict[str, str]):
         super().__init__(Location=url)
 
 
+@pytest.mark.parametrize(("own", "target"), [(True, "/"), (False, "/sign-in/code/")])
+def test_a_second_factor_is_asked_for_unless_the_provider_has_asked(
+    client: Client, peer: OidcProvider, own: bool, target: str
+) -> None:
+    set_up(peer, own_factor=own)
+    change_panel({"mfa_required": "everybody"}, SETUP)
+    go_through(client)
+    assert (client.get("/nodes/").status_code == 200) == own
+    factors.confirm(client.get("/account/").wsgi_request, User.objects.get(), "A" * 32, SETUP)
+    assert go_through(Client())["Location"] == target
+
+
 def test_a_switched_off_account_stays_out(client: Client, peer: OidcProvider) -> None:
     set_up(peer)
     go_through(client)
@@ -330,5 +343,5 @@ def test_the_settings_page_tests_the_provider_and_says_what_is_wrong(
     assert admin_client.post("/settings/sign-in/", form).status_code == 302
     row.refresh_from_db()
     assert row.groups == {"admin": ["infra", "ops"]}
-    page = admin_client.get("/settings/sign-in/").content.decode()
-    assert CLIENT_SECRET not in page
+    shown = admin_client.get("/settings/sign-in/").content.decode()
+    assert CLIENT_SECRET not in shown

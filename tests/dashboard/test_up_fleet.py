@@ -31,6 +31,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     monkeypatch.setattr(fleet, "python_program", it)
     for name in ("TANDEM_ADMIN_PASSWORD", *fleet.SECRETS_FOR_THE_PANEL):
         monkeypatch.setenv(name, f"postgresql://u:s3cret@h/{name}")
+    monkeypatch.setenv("TANDEM_VAULT_KEYS", "s3cret" + "A" * 37 + "=")
     monkeypatch.setenv("TANDEM_LOG_LEVEL", "warning")
     return it
 

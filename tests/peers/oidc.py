@@ -114,10 +114,10 @@ class OidcProvider:
             key: Any = "a-shared-secret-that-is-long-enough-for-it"
         else:
             key = _key(1 if self.forged else 0)
-        algorithm = None if self.algorithm == "none" else self.algorithm
-        return jwt.encode(
-            claims, None if algorithm is None else key, algorithm, headers={"kid": "k1"}
-        )
+        headers = {"kid": "k1"}
+        if self.algorithm == "none":
+            return jwt.encode(claims, "", "none", headers=headers)
+        return jwt.encode(claims, key, self.algorithm, headers=headers)
 
 
 @cache
