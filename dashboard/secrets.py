@@ -73,6 +73,8 @@ def keep(name: str, kind: str, value: str, actor: Actor) -> Secret:
     secret.by_id = actor.user_id
     secret.changed = timezone.now()
     secret.save()
+    # A provider with another client secret has to prove itself anew before passwords go.
+    IdentityProvider.objects.filter(secret=secret).update(came=[])
     note(actor, "secret.replace" if known else "secret.add", secret, after={"kind": kind})
     return secret
 

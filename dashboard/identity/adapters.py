@@ -62,6 +62,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         days = panel_settings.current()["session_days"]
         request.session.set_expiry(int(str(days)) * 86_400)
 
+    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
+        answer: HttpResponse = super().post_login(request, user, **kwargs)
+        if "sociallogin" in (kwargs.get("signal_kwargs") or {}):
+            providers.let_in(user)
+        return answer
+
     def add_message(self, *args: Any, **kwargs: Any) -> None:
         """What there is to say, our own pages say in their own words."""
 
@@ -102,6 +108,8 @@ class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
             if not sociallogin.is_existing and not row.create:
                 raise Refused(Sentence(NO_ACCOUNT))
         except Refused as error:
+            if sociallogin.is_existing:
+                providers.turned_away(sociallogin.user)
             turn_away(request, error, str(claims.get("email") or sociallogin.account.uid))
         if sociallogin.is_existing and roles.decides_roles(row.groups_claim, row.groups):
             set_role(sociallogin.user, role, _actor(row))

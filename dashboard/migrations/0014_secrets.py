@@ -50,6 +50,7 @@ class Migration(migrations.Migration):
                 ("groups_claim", models.CharField(blank=True, max_length=100, verbose_name="claim of groups")),
                 ("groups", models.JSONField(default=dict)),
                 ("default_role", models.CharField(blank=True, choices=[("viewer", "Viewer"), ("member", "Member"), ("operator", "Operator"), ("admin", "Administrator")], default="viewer", max_length=10, verbose_name="role of everybody else")),
+                ("came", models.JSONField(default=list)),
                 ("own_factor", models.BooleanField(default=False, verbose_name="asks for a second factor itself")),
                 ("changed", models.DateTimeField(auto_now=True)),
                 ("secret", models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, to="dashboard.secret", verbose_name="client secret")),

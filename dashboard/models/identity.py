@@ -33,6 +33,8 @@ class IdentityProvider(models.Model):
     )
     """Empty where those without a matching group may not come in."""
     own_factor = models.BooleanField(_("asks for a second factor itself"), default=False)
+    came = models.JSONField(default=list)
+    """Whom it has let in, as it is set up now; empty again after every change of it."""
     changed = models.DateTimeField(auto_now=True)
 
     class Meta:

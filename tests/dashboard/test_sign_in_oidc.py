@@ -15,6 +15,7 @@ from django.test import Client
 from dashboard import panel_settings
 from dashboard.choices import Role
 from dashboard.identity import factors
+from dashboard.identity import provider as providers
 from dashboard.lifecycle.settings import change_panel
 from dashboard.models import Account, IdentityProvider
 from dashboard.secrets import keep
@@ -301,6 +302,27 @@ def test_passwords_go_only_once_an_administrator_came_through_the_provider(
     assert not Client().login(**entered)
     User.objects.filter(socialaccount__isnull=False).update(is_active=False)
     assert Client().post("/sign-in/", entered).status_code == 302, "the last one has gone"
+
+
+@pytest.mark.parametrize("what", ["groups", "client secret", "settings"])
+def test_a_provider_that_lets_no_administrator_in_any_more_opens_passwords_again(
+    client: Client, peer: OidcProvider, admin_client: Client, what: str
+) -> None:
+    row = set_up(peer, groups_claim="groups", groups={"admin": ["infra"]}, default_role="")
+    peer.person = {"sub": "u-1", "groups": ["infra"]}
+    change_panel({"sign_in_local": False}, SETUP)
+    go_through(client)
+    assert not providers.local_open()
+    if what == "groups":
+        peer.person = {"sub": "u-1", "groups": []}
+        go_through(Client())
+    elif what == "client secret":
+        keep("oidc-client", "other", CLIENT_SECRET + "-2", SETUP)
+    else:
+        form = {"issuer": row.issuer, "client_id": "other", "secret": str(row.secret_id)}
+        more = {"scopes": "openid", "sign_in_oidc": "on", "mfa_required": "nobody"}
+        assert admin_client.post("/settings/sign-in/", {**form, **more}).status_code == 302
+    assert providers.local_open()
 
 
 def test_tls_is_verified_against_an_authority_that_was_entered(

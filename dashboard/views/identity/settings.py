@@ -55,6 +55,7 @@ def _save(request: HttpRequest, form: ProviderForm, before: dict[str, object] | 
         return False
     row = form.save()
     if before != _shown(row) or "secret" in form.changed_data or "ca" in form.changed_data:
+        providers.changed()
         note(actor, "sign-in.provider", row, before=before, after=_shown(row))
     return True
 
