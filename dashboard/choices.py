@@ -258,11 +258,9 @@ DEPLOYMENT_TRANSITIONS: dict[DeploymentStatus, frozenset[DeploymentStatus]] = {
 }
 
 UPDATE_TRANSITIONS: dict[UpdateState, frozenset[UpdateState]] = {
-    UpdateState.DRAFT: frozenset({UpdateState.VERIFIED, UpdateState.HELD, UpdateState.CANCELLED}),
+    UpdateState.DRAFT: frozenset({UpdateState.VERIFIED, UpdateState.CANCELLED}),
     UpdateState.VERIFIED: frozenset({UpdateState.APPROVED, UpdateState.CANCELLED}),
-    UpdateState.APPROVED: frozenset(
-        {UpdateState.DRAINING, UpdateState.HELD, UpdateState.CANCELLED}
-    ),
+    UpdateState.APPROVED: frozenset({UpdateState.DRAINING, UpdateState.CANCELLED}),
     UpdateState.DRAINING: frozenset(
         {UpdateState.PRECHECK, UpdateState.HELD, UpdateState.CANCELLED}
     ),

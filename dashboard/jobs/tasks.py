@@ -7,7 +7,9 @@ from dashboard.celery import app
 from dashboard.firmware.upkeep import READ_TASK, look_after
 from dashboard.gateway.retention import forget_requests
 from dashboard.jobs import runner
+from dashboard.lifecycle import updates
 from dashboard.lifecycle.jobs import RECONCILE_TASK, RUN_TASK
+from dashboard.updates import runner as update_runner
 from monitoring.alerts.evaluate import evaluate
 from monitoring.alerts.notify.deliver import deliver
 from monitoring.alerts.upkeep import forget as forget_alerts
@@ -24,6 +26,11 @@ def run_job(job_id: int, ticket: int) -> None:
 @app.task(name=RECONCILE_TASK)
 def reconcile() -> None:
     lifecycle.reconcile()
+
+
+@app.task(name=updates.RUN_TASK)
+def run_update(update_id: int, ticket: int) -> None:
+    update_runner.run(update_id, ticket)
 
 
 @app.task(name="tandem.prune")

@@ -9,6 +9,7 @@ from dashboard.choices import LIVE_REPLICA_STATUSES
 from dashboard.lifecycle.environment import environment_for
 from dashboard.lifecycle.limits import limits_for
 from dashboard.lifecycle.neighbours import watched_by
+from dashboard.lifecycle.orders import orders_for
 from dashboard.lifecycle.sources import sources_for
 from dashboard.models import Node, Replica
 from dashboard.placement import HEAD_BYTES
@@ -39,6 +40,7 @@ def desired_for(node_id: int) -> Desired:
         limits=limits_for(node, heads),
         watch=watched_by(node, replicas),
         environment=environment_for(node),
+        orders=orders_for(node),
     )
 
 

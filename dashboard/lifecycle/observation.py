@@ -17,6 +17,7 @@ from dashboard.lifecycle import jobs, replicas
 from dashboard.lifecycle.changes import locked
 from dashboard.lifecycle.failures import Cause, explain_better, fail_replica
 from dashboard.lifecycle.limits import keep_states
+from dashboard.lifecycle.orders import heed
 from dashboard.lifecycle.phases import keep_phases
 from dashboard.lifecycle.record import record
 from dashboard.lifecycle.reports import (
@@ -51,6 +52,7 @@ def observe(node_id: int, connection: str, observed: Observed) -> None:
             _observe_deployment(deployment, node, observed, replica_ids)
     _release_ports(node, observed)
     keep_states(node.pk, observed.limits)
+    heed(node.pk, observed.orders)
     keep_phases(node.pk, observed.engines)
 
 

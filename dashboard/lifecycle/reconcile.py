@@ -7,7 +7,7 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard import outbox
 from dashboard.choices import ACTIVE_JOB_STATUSES, DeploymentStatus, JobKind, NodeStatus
-from dashboard.lifecycle import evacuation, jobs, offline, replicas
+from dashboard.lifecycle import evacuation, jobs, offline, replicas, updates
 from dashboard.lifecycle.changes import locked
 from dashboard.lifecycle.failures import fail_job
 from dashboard.lifecycle.nodes import expire_nodes
@@ -31,6 +31,8 @@ def reconcile() -> None:
     for pk in Deployment.objects.filter(wanted=True).values_list("pk", flat=True):
         fill_slots(pk)
     evacuation.follow_all()
+    updates.start_due()
+    updates.resume_overdue()
     for pk in Deployment.objects.filter(status=DeploymentStatus.STOPPING).values_list(
         "pk", flat=True
     ):

@@ -60,7 +60,7 @@ class Bmc:
 
     def __init__(self, source: RedfishSource) -> None:
         self._adapter = VerifiedTls(source)
-        self._client = _Client(_address(source.url), source, self._adapter)
+        self._client = _Client(address_of(source.url), source, self._adapter)
         self._signed_in = False
         self.root: dict[str, Any] = {}
         try:
@@ -115,7 +115,7 @@ class Bmc:
         except SessionCreationError as error:
             raise SourceError(NO_SESSION) from error
         except RetriesExhaustedError as error:
-            raise _said(error) from error
+            raise said(error) from error
         except ServerDownOrUnreachableError as error:
             redirected = error.response is not None and 300 <= error.response.status < 400
             raise SourceError(REDIRECT if redirected else STRANGE) from error
@@ -203,7 +203,7 @@ def _context(source: RedfishSource) -> ssl.SSLContext:
         raise SourceError(NO_CA) from error
 
 
-def _address(url: str) -> str:
+def address_of(url: str) -> str:
     """`https://host[:port]`: a path, a user or another scheme would lead elsewhere."""
     try:
         parts = urlsplit(url)
@@ -234,7 +234,7 @@ def _document(answer: Any) -> dict[str, Any]:
     return document
 
 
-def _said(error: BaseException) -> SourceError:
+def said(error: BaseException) -> SourceError:
     """The sentence for the first cause that has one."""
     for cause in _causes(error):
         if isinstance(cause, SourceError):

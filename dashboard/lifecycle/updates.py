@@ -1,0 +1,333 @@
+"""Firmware updates: the only writer of their states. Steps are in `dashboard.updates`.
+
+One node of the fleet is out for firmware at a time: a partial unique index holds it, and whoever
+starts one holds an advisory lock meanwhile.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext_noop as _
+
+from dashboard import audit, outbox
+from dashboard.audit import PANEL, Actor
+from dashboard.choices import (
+    UNDERWAY_UPDATE_STATES,
+    UPDATE_TRANSITIONS,
+    EventLevel,
+    UpdateState,
+)
+from dashboard.errors import StatusConflict
+from dashboard.lifecycle import evacuation
+from dashboard.lifecycle.record import record
+from dashboard.models import FirmwareImage, FirmwarePart, Node, NodeUpdate, Rollout, UpdateNote
+from dashboard.sentences import Sentence
+
+RUN_TASK = "tandem.run_update"
+LOCK = 0x6669726D
+"""Of two who start an update the second waits, and then sees the first."""
+OVERDUE = timedelta(seconds=10)
+WORK = {UpdateState.UPLOADING: timedelta(minutes=20)}
+"""How long a worker may be at one step before it counts as lost; else a minute."""
+MAX_RESUMES = 20
+WAITING = frozenset({UpdateState.DRAFT, UpdateState.VERIFIED, UpdateState.APPROVED})
+CANCELLABLE = WAITING | {UpdateState.DRAINING, UpdateState.PRECHECK}
+
+
+@transaction.atomic
+def draft(
+    image: FirmwareImage,
+    parts: Sequence[FirmwarePart],
+    *,
+    token: str,
+    reason: str,
+    actor: Actor,
+    allow_downgrade: bool = False,
+    on_reset: bool = False,
+    not_before: datetime | None = None,
+) -> Rollout:
+    """A roll-out of `image` to `parts`, one of a node, in this order. The same form sent twice is
+    one roll-out. Raises StatusConflict when a node is in another unfinished one."""
+    _hold_lock()
+    known = Rollout.objects.filter(token=token).first()
+    if known is not None:
+        return known
+    for part in parts:
+        open_states = [*WAITING, *UNDERWAY_UPDATE_STATES]
+        other = NodeUpdate.objects.filter(node=part.node, state__in=open_states).first()
+        if other is not None:
+            words = _("%(node)s is in an update already that has not ended: %(update)s.")
+            raise StatusConflict(Sentence(words, node=part.node.name, update=str(other.rollout)))
+    rollout = Rollout.objects.create(
+        image=image,
+        token=token,
+        reason=reason[:300],
+        allow_downgrade=allow_downgrade,
+        on_reset=on_reset,
+        not_before=not_before,
+        made_by=User.objects.filter(pk=actor.user_id or 0).first(),
+        by=str(actor)[:150],
+    )
+    for order, part in enumerate(parts):
+        NodeUpdate.objects.create(
+            rollout=rollout,
+            node=part.node,
+            part=part,
+            part_key=part.key,
+            order=order,
+            from_version=part.active,
+            to_version=image.version,
+        )
+    nodes = [part.node.name for part in parts]
+    audit.note(actor, "firmware.draft", rollout, after={"image": str(image), "nodes": nodes})
+    return rollout
+
+
+@transaction.atomic
+def conclude_verification(rollout: Rollout, problem: Sentence | None) -> None:
+    """The image was looked at again: it may be approved, or is refused."""
+    for update in rollout.updates.select_for_update().filter(state=UpdateState.DRAFT):
+        if problem is None:
+            move(update, UpdateState.VERIFIED, Sentence(_("The image was verified.")))
+        else:
+            move(update, UpdateState.CANCELLED, problem, reason=problem)
+    if problem is not None:
+        _finish(rollout, problem)
+
+
+@transaction.atomic
+def approve(rollout: Rollout, actor: Actor, reason: str) -> None:
+    """By a second administrator. Raises StatusConflict, also for who made it."""
+    _hold_lock()
+    rollout = Rollout.objects.select_for_update(of=("self",)).get(pk=rollout.pk)
+    if rollout.made_by_id is not None and rollout.made_by_id == actor.user_id:
+        raise StatusConflict(
+            Sentence(_("Somebody else must approve it: two people look before firmware changes."))
+        )
+    waiting = list(rollout.updates.select_for_update().filter(state=UpdateState.VERIFIED))
+    if rollout.approved_at is not None or not waiting:
+        raise StatusConflict(Sentence(_("It does not wait for an approval.")))
+    rollout.approver_id, rollout.approved_by = actor.user_id, str(actor)[:150]
+    rollout.approved_at, rollout.approval_reason = timezone.now(), reason[:300]
+    rollout.save()
+    for update in waiting:
+        words = Sentence(_("Approved by %(by)s. %(why)s"), by=str(actor), why=reason[:300])
+        move(update, UpdateState.APPROVED, words, by=str(actor))
+    audit.note(actor, "firmware.approve", rollout, why=reason)
+    outbox.task("tandem.reconcile")
+
+
+@transaction.atomic
+def cancel(rollout: Rollout, actor: Actor) -> None:
+    """Before anything was applied. Raises StatusConflict afterwards."""
+    _hold_lock()
+    updates = list(rollout.updates.select_for_update())
+    going = [one for one in updates if one.state in UNDERWAY_UPDATE_STATES - CANCELLABLE]
+    if going:
+        raise StatusConflict(
+            Sentence(
+                _("%(node)s is being changed; that cannot be broken off."), node=going[0].node.name
+            )
+        )
+    words = Sentence(_("Cancelled by %(by)s."), by=str(actor))
+    for update in updates:
+        if update.state in CANCELLABLE:
+            was_out = update.state in UNDERWAY_UPDATE_STATES
+            move(update, UpdateState.CANCELLED, words, reason=words, by=str(actor))
+            if was_out:
+                evacuation.give_back(update.node, PANEL)
+    _finish(rollout, words)
+    audit.note(actor, "firmware.cancel", rollout)
+
+
+@transaction.atomic
+def release(update: NodeUpdate, actor: Actor) -> None:
+    """A person has looked at a held node and gives it back."""
+    update = NodeUpdate.objects.select_for_update(of=("self",)).get(pk=update.pk)
+    if update.state != UpdateState.HELD:
+        raise StatusConflict(Sentence(_("It is not held.")))
+    move(update, UpdateState.RELEASED, Sentence(_("Given back by %(by)s."), by=str(actor)))
+    evacuation.give_back(update.node, actor)
+    audit.note(actor, "firmware.release", update.rollout, after={"node": update.node.name})
+
+
+@transaction.atomic
+def ask_for_reset(update: NodeUpdate, actor: Actor) -> None:
+    """What is staged is to run now."""
+    update = NodeUpdate.objects.select_for_update(of=("self",)).get(pk=update.pk)
+    if update.state != UpdateState.AWAITING_RESET:
+        raise StatusConflict(Sentence(_("It does not wait for a reset.")))
+    update.memory["reset_asked"] = True
+    update.save(update_fields=["memory"])
+    note(update, Sentence(_("Reset asked for by %(by)s."), by=str(actor)), by=str(actor))
+    audit.note(actor, "firmware.reset", update.rollout, after={"node": update.node.name})
+    look_again(update, 0.0)
+
+
+@transaction.atomic
+def start_due() -> None:
+    """Take the next node of what is approved and due out of service, if none is out."""
+    _hold_lock()
+    if NodeUpdate.objects.filter(state__in=UNDERWAY_UPDATE_STATES).exists():
+        return
+    waiting = NodeUpdate.objects.filter(state=UpdateState.APPROVED)
+    for update in waiting.select_related("rollout", "node").order_by("rollout", "order"):
+        begins = update.rollout.not_before
+        if begins is not None and begins > timezone.now():
+            continue
+        update.started_at = timezone.now()
+        update.save(update_fields=["started_at"])
+        why = Sentence(_("Firmware: %(image)s."), image=str(update.rollout.image))
+        move(update, UpdateState.DRAINING, Sentence(_("Its work moves to other nodes.")))
+        evacuation.evacuate(update.node, PANEL, why)
+        look_again(update, 0.0)
+        return
+
+
+def move(
+    update: NodeUpdate,
+    to: UpdateState,
+    text: Sentence,
+    *,
+    reason: Sentence | None = None,
+    deadline: timedelta | None = None,
+    by: str = "",
+) -> None:
+    """Change the state if nobody has changed it since `update` was read.
+
+    Raises StatusConflict when the state does not allow it or exactly one row was not changed.
+    """
+    old = UpdateState(update.state)
+    if to not in UPDATE_TRANSITIONS[old]:
+        raise StatusConflict(Sentence(_("It is “%(state)s” now."), state=str(old.label)))
+    over = to in (UpdateState.RELEASED, UpdateState.CANCELLED)
+    now = timezone.now()
+    changes: dict[str, object] = {
+        "state": to,
+        "reason": reason or Sentence(),
+        "percent": None,
+        "memory": update.memory,
+        "deadline_at": now + deadline if deadline else None,
+        "finished_at": now if over else None,
+    }
+    guard = NodeUpdate.objects.filter(pk=update.pk, state=old)
+    if guard.update(**changes) != 1:
+        raise StatusConflict(Sentence(_("Somebody else changed it at the same moment.")))
+    for name, value in changes.items():
+        setattr(update, name, value)
+    note(update, text, by=by)
+
+
+def note(update: NodeUpdate, text: Sentence, by: str = "") -> None:
+    """One line of its history; pages that show it are told."""
+    UpdateNote.objects.create(update=update, state=update.state, text=text, by=by)
+    outbox.announce("update", update.rollout_id)
+
+
+def tell(update: NodeUpdate, reason: Sentence, percent: float | None) -> None:
+    """What it is at."""
+    if (update.reason, update.percent) != (reason, percent):
+        update.reason, update.percent = reason, percent
+        update.save(update_fields=["reason", "percent"])
+        outbox.announce("update", update.rollout_id)
+
+
+@transaction.atomic
+def hold(update: NodeUpdate, why: Sentence) -> None:
+    """It failed: the node stays out of service until a person has looked, the others go on, and
+    the roll-out stops."""
+    move(update, UpdateState.HELD, why, reason=why)
+    for other in update.rollout.updates.filter(state__in=WAITING):
+        words = Sentence(_("Stopped, because %(node)s is held."), node=update.node.name)
+        move(other, UpdateState.CANCELLED, words, reason=words)
+    _finish(
+        update.rollout, Sentence(_("%(node)s is held: %(why)s"), node=update.node.name, why=why)
+    )
+    record(
+        Sentence(_("The firmware update is held: %(why)s"), why=why),
+        level=EventLevel.ERROR,
+        node=update.node,
+    )
+    node = Node.objects.get(pk=update.node_id)
+    if not node.evacuated:
+        evacuation.evacuate(node, PANEL, why)
+
+
+@transaction.atomic
+def complete(update: NodeUpdate, text: Sentence) -> None:
+    """It runs as it should, and the node serves again."""
+    move(update, UpdateState.RELEASED, text)
+    evacuation.give_back(update.node, PANEL)
+    record(
+        Sentence(
+            _("Firmware %(version)s is in use, after %(before)s."),
+            version=update.to_version,
+            before=update.from_version or "?",
+        ),
+        node=update.node,
+    )
+    rollout = update.rollout
+    if not rollout.updates.exclude(state__in=[UpdateState.RELEASED]).exists():
+        _finish(rollout, Sentence())
+    outbox.task("tandem.reconcile")
+
+
+def _finish(rollout: Rollout, stopped: Sentence) -> None:
+    Rollout.objects.filter(pk=rollout.pk).update(finished_at=timezone.now(), stopped=stopped)
+    outbox.announce("update", rollout.pk)
+
+
+def claim(update_id: int, ticket: int) -> NodeUpdate | None:
+    """The update, if this ticket is the one that may advance it now."""
+    now = timezone.now()
+    guard = NodeUpdate.objects.filter(
+        pk=update_id, ticket=ticket, state__in=UNDERWAY_UPDATE_STATES - {UpdateState.HELD}
+    )
+    if guard.update(ticket=ticket + 1, touched_at=now, due_at=now) != 1:
+        return None
+    rows = NodeUpdate.objects.select_related("rollout__image", "node", "part")
+    return rows.get(pk=update_id)
+
+
+def look_again(update: NodeUpdate, seconds: float) -> None:
+    """Queue its next run; whatever else was queued for it is void."""
+    update.ticket = update.ticket + 2 - update.ticket % 2
+    due = timezone.now() + timedelta(seconds=seconds)
+    NodeUpdate.objects.filter(pk=update.pk).update(
+        ticket=update.ticket, due_at=due, memory=update.memory
+    )
+    outbox.task(RUN_TASK, update.pk, update.ticket, countdown=seconds)
+
+
+def remember(update: NodeUpdate, **found: object) -> None:
+    """Written down at once, so that whoever takes over after a crash knows it."""
+    update.memory.update(found)
+    NodeUpdate.objects.filter(pk=update.pk).update(memory=update.memory)
+
+
+def resume_overdue() -> None:
+    """Queue again what lost its message or its worker."""
+    now = timezone.now()
+    going = UNDERWAY_UPDATE_STATES - {UpdateState.HELD}
+    for update in NodeUpdate.objects.filter(state__in=going, due_at__lt=now - OVERDUE):
+        patience = WORK.get(UpdateState(update.state), timedelta(minutes=1))
+        held = update.ticket % 2 == 1
+        if held and update.due_at and now - update.due_at < patience:
+            continue
+        _resume(update)
+
+
+@transaction.atomic
+def _resume(update: NodeUpdate) -> None:
+    guard = NodeUpdate.objects.filter(pk=update.pk, ticket=update.ticket, state=update.state)
+    if guard.update(resumes=update.resumes + 1) == 1:
+        note(update, Sentence(_("Taken up again: its worker or its message was lost.")))
+        look_again(update, 0.0)
+
+
+def _hold_lock() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])

@@ -1,0 +1,180 @@
+"""Reset, reboot, and the proof that the box is what it was, with the new version."""
+
+from datetime import datetime
+
+from django.utils import timezone
+from django.utils.translation import gettext_noop as _
+
+from dashboard import audit, canary
+from dashboard.canary import CanaryError
+from dashboard.choices import (
+    ANSWERING_REPLICA_STATUSES,
+    LIVE_REPLICA_STATUSES,
+    Component,
+    NodeStatus,
+    UpdateState,
+)
+from dashboard.firmware.bmc import bmc_of
+from dashboard.firmware.errors import BmcError
+from dashboard.firmware.inventory import read_bmc
+from dashboard.lifecycle import evacuation, updates
+from dashboard.lifecycle.orders import order_changed
+from dashboard.models import Deployment, Node, NodeUpdate
+from dashboard.models.firmware import Channel
+from dashboard.sentences import Sentence
+from dashboard.updates import patience
+from dashboard.updates.base import Complete, Go, Outcome, UpdateFailed, Wait
+from dashboard.updates.leaving import part_of
+from dashboard.updates.redfish import Away, Refused, UpdateClient
+from monitoring.probes.outside import SourceError
+
+
+def await_reset(update: NodeUpdate) -> Outcome:
+    """By itself, unless it was to be activated later: then a person says when."""
+    if update.rollout.on_reset and not update.memory.get("reset_asked"):
+        return Wait(30.0, Sentence(_("It is staged. Reset the node when it suits.")))
+    return Go(UpdateState.REBOOTING, Sentence(_("The reset begins.")), patience.REBOOT)
+
+
+def reboot(update: NodeUpdate) -> Outcome:
+    part = part_of(update)
+    if "reset" not in update.memory:
+        updates.remember(update, reset=timezone.now().timestamp())
+        if part.channel == Channel.REDFISH:
+            _reset(update, "GracefulRestart", bmc_itself=part.component == Component.BMC)
+        else:
+            order_changed(update.node_id)
+        return Wait(patience.POLL, Sentence(_("It restarts.")))
+    if part.channel == Channel.REDFISH and part.component == Component.BMC:
+        return _bmc_back(update)
+    report = update.memory.get("reboot") or {}
+    if report.get("phase") == "failed":
+        reason = report["reason"]
+        raise UpdateFailed(Sentence.unpack(reason["message"], reason["params"]))
+    return _node_back(update)
+
+
+def _bmc_back(update: NodeUpdate) -> Outcome:
+    """The node goes on while its BMC starts anew."""
+    try:
+        read_bmc(update.node)
+    except BmcError:
+        return Wait(patience.POLL, Sentence(_("The BMC starts anew.")))
+    if part_of(update).active != update.to_version:
+        return Wait(patience.POLL, Sentence(_("The inventory does not show it yet.")))
+    return Go(UpdateState.VALIDATING, Sentence(_("The BMC is back.")), patience.VALIDATE)
+
+
+def _node_back(update: NodeUpdate) -> Outcome:
+    node = Node.objects.get(pk=update.node_id)
+    before = (update.memory.get("before") or {}).get("boot", "")
+    boot = (node.inventory or {}).get("boot_id", "")
+    since = datetime.fromtimestamp(update.memory["reset"], tz=timezone.now().tzinfo)
+    fresh = node.connected_at is not None and node.connected_at > since
+    changed = boot != before if before and boot else fresh
+    if node.status == NodeStatus.ONLINE and fresh and changed:
+        return Go(UpdateState.VALIDATING, Sentence(_("The node is back.")), patience.VALIDATE)
+    waited = timezone.now() - since
+    by_bmc = part_of(update).channel == Channel.REDFISH
+    if by_bmc and waited > patience.GRACE and "forced" not in update.memory:
+        updates.remember(update, forced=True)
+        _reset(update, "ForceRestart", bmc_itself=False)
+        updates.note(update, Sentence(_("It did not restart by itself: the restart is forced.")))
+    return Wait(patience.POLL, Sentence(_("Waiting for the node to come back.")))
+
+
+def _reset(update: NodeUpdate, kind: str, *, bmc_itself: bool) -> None:
+    source = bmc_of(update.node)
+    if source is None:
+        raise UpdateFailed(Sentence(_("The BMC was removed from the node's sources meanwhile.")))
+    listed = "/redfish/v1/Managers" if bmc_itself else "/redfish/v1/Systems"
+    noun = "Manager" if bmc_itself else "ComputerSystem"
+    try:
+        with UpdateClient(source) as bmc:
+            path = _member(bmc, listed, source.url)
+            bmc.post(f"{path}/Actions/{noun}.Reset", {"ResetType": kind})
+    except Away:
+        pass  # It may be restarting already; what comes of it is waited for.
+    except Refused as error:
+        words = _("The BMC does not reset the node: %(why)s")
+        raise UpdateFailed(Sentence(words, why=error.reason)) from error
+
+
+def _member(bmc: UpdateClient, listed: str, url: str) -> str:
+    """The only member; where a BMC manages several, its address does not say which is meant."""
+    members = (bmc.get(listed).body or {}).get("Members") or []
+    paths = [one.get("@odata.id", "") for one in members if isinstance(one, dict)]
+    if not paths or not paths[0].startswith("/"):
+        raise UpdateFailed(Sentence(_("The BMC lists no system to reset.")))
+    if len(paths) > 1:
+        words = _("The BMC at %(url)s manages %(count)s systems; which is this node is not known.")
+        raise UpdateFailed(Sentence(words, url=url, count=len(paths)))
+    return str(paths[0])
+
+
+def validate(update: NodeUpdate) -> Outcome:
+    node = Node.objects.get(pk=update.node_id)
+    if "serving" in update.memory:
+        return _canary(update, node)
+    problem = _not_as_it_was(update, node)
+    if problem is not None:
+        return problem
+    updates.remember(update, serving=timezone.now().timestamp())
+    evacuation.give_back(node, audit.PANEL)
+    return Wait(patience.POLL, Sentence(_("All is there; work comes back for a try.")))
+
+
+def _not_as_it_was(update: NodeUpdate, node: Node) -> Outcome | None:
+    """What is still missing, as something to wait for; the deadline makes it a failure."""
+    if node.status != NodeStatus.ONLINE:
+        return Wait(patience.POLL, Sentence(_("Waiting for the agent.")))
+    if part_of(update).channel == Channel.REDFISH:
+        try:
+            read_bmc(node)
+        except (BmcError, SourceError) as error:
+            return Wait(patience.POLL, Sentence(_("The BMC: %(why)s"), why=str(error)))
+    part = part_of(update)
+    if part.active != update.to_version:
+        words = _("%(part)s runs %(active)s, not %(wanted)s.")
+        return Wait(
+            patience.POLL,
+            Sentence(words, part=part.name, active=part.active or "?", wanted=update.to_version),
+        )
+    before = update.memory.get("before") or {}
+    seen = len((node.inventory or {}).get("accelerators") or [])
+    if seen < int(before.get("accelerators") or 0):
+        words = _("%(seen)s of %(all)s accelerators are seen.")
+        return Wait(patience.POLL, Sentence(words, seen=seen, all=before["accelerators"]))
+    if before.get("link") and node.link_address != before["link"]:
+        return Wait(patience.POLL, Sentence(_("The cable to the other box is not up.")))
+    return None
+
+
+def _canary(update: NodeUpdate, node: Node) -> Outcome:
+    """What comes back to the node answers as it should."""
+    waited = timezone.now().timestamp() - update.memory["serving"]
+    launches = evacuation.on_node(node, tuple(LIVE_REPLICA_STATUSES))
+    ready = [one for one in launches if one.status in ANSWERING_REPLICA_STATUSES]
+    if not ready:
+        if waited > patience.CANARY.total_seconds() or not _wanted_here():
+            words = _("%(version)s runs. Nothing was placed there, so no answer was tried.")
+            return Complete(Sentence(words, version=update.to_version))
+        return Wait(patience.POLL, Sentence(_("Waiting for a launch to come back.")))
+    replica = ready[0]
+    try:
+        measured = canary.measure(replica, replica.deployment.name)
+    except CanaryError as error:
+        if waited > patience.CANARY.total_seconds():
+            words = _("What runs there does not answer as it should: %(why)s")
+            raise UpdateFailed(Sentence(words, why=str(error))) from error
+        return Wait(patience.POLL, Sentence(_("No answer yet: %(problem)s"), problem=str(error)))
+    model = replica.model or replica.deployment.model
+    problem = canary.verdict(measured, None, vocabulary=model.shape.vocab_size, same_model=True)
+    if problem is not None:
+        raise UpdateFailed(problem)
+    words = _("%(version)s runs, and what came back answers as it should.")
+    return Complete(Sentence(words, version=update.to_version))
+
+
+def _wanted_here() -> bool:
+    return Deployment.objects.filter(wanted=True).exists()

@@ -1,0 +1,122 @@
+"""Before anything is touched: the node is emptied, and all that must be in order is looked at."""
+
+from django.utils.translation import gettext_noop as _
+
+from dashboard.choices import DeploymentStatus, NodeStatus, UpdateState
+from dashboard.firmware import store
+from dashboard.firmware.bmc import bmc_of
+from dashboard.firmware.inventory import read_bmc
+from dashboard.lifecycle import evacuation, updates
+from dashboard.models import Deployment, FirmwarePart, Node, NodeUpdate
+from dashboard.models.firmware import Channel
+from dashboard.sentences import Sentence
+from dashboard.updates import patience
+from dashboard.updates.base import Go, Outcome, UpdateFailed, Wait
+from dashboard.updates.redfish import RUNNING, UpdateClient
+
+SERVING = (DeploymentStatus.READY, DeploymentStatus.DEGRADED)
+
+
+def drain(update: NodeUpdate) -> Outcome:
+    """Everything that runs there has moved."""
+    found = evacuation.clear(update.node)
+    if not found.done:
+        if update.deadline_at is None:
+            update.deadline_at = update.started_at
+            if update.started_at is not None:
+                update.deadline_at = update.started_at + patience.DRAIN
+        return Wait(patience.POLL, found.left)
+    return Go(UpdateState.PRECHECK, Sentence(_("Nothing runs there.")), patience.PRECHECK)
+
+
+def precheck(update: NodeUpdate) -> Outcome:
+    _check_others(update)
+    part = part_of(update)
+    if part.channel == Channel.REDFISH:
+        _check_bmc(update)
+        part = part_of(update)
+    elif update.node.status != NodeStatus.ONLINE:
+        raise UpdateFailed(
+            Sentence(_("The agent of %(node)s is offline; start it."), node=update.node.name)
+        )
+    if not part.updatable:
+        words = _("%(part)s says that it cannot be updated now.")
+        raise UpdateFailed(Sentence(words, part=part.name))
+    if part.channel != Channel.READ and not _has_image(update, part):
+        words = _("The file of %(image)s is not in the panel's store; upload it.")
+        raise UpdateFailed(Sentence(words, image=str(update.rollout.image)))
+    update.from_version = part.active
+    update.save(update_fields=["from_version"])
+    updates.remember(update, before=_snapshot(update.node))
+    return Go(
+        UpdateState.UPLOADING,
+        Sentence(_("All that must be in order is.")),
+        patience.UPLOAD,
+    )
+
+
+def _has_image(update: NodeUpdate, part: FirmwarePart) -> bool:
+    return store.is_here(update.rollout.image) or part.channel == Channel.FWUPD
+
+
+def _check_others(update: NodeUpdate) -> None:
+    """The other boxes carry what this one does not."""
+    silent = Deployment.objects.filter(wanted=True).exclude(status__in=SERVING)
+    names = ", ".join(silent.values_list("name", flat=True))
+    if names:
+        words = _("%(names)s does not answer; see to that before another box is taken out.")
+        raise UpdateFailed(Sentence(words, names=names))
+    others = Node.objects.exclude(pk=update.node_id)
+    away = others.exclude(status=NodeStatus.ONLINE).filter(schedulable=True)
+    if Deployment.objects.filter(wanted=True).exists() and away.exists():
+        names = ", ".join(away.values_list("name", flat=True))
+        words = _("%(names)s is offline, so too few boxes would be left.")
+        raise UpdateFailed(Sentence(words, names=names))
+
+
+def _check_bmc(update: NodeUpdate) -> None:
+    source = bmc_of(update.node)
+    if source is None:
+        words = _("%(node)s has no BMC among its sources; enter it there.")
+        raise UpdateFailed(Sentence(words, node=update.node.name))
+    with UpdateClient(source) as bmc:
+        listed = bmc.get("/redfish/v1/TaskService/Tasks").body or {}
+        for member in listed.get("Members") or []:
+            path = member.get("@odata.id", "") if isinstance(member, dict) else ""
+            if path.startswith("/") and bmc.task(path).state in RUNNING:
+                words = _("The BMC of %(node)s is at another task; wait for its end.")
+                raise UpdateFailed(Sentence(words, node=update.node.name))
+        _check_power(update, bmc)
+    read_bmc(update.node)
+
+
+def _check_power(update: NodeUpdate, bmc: UpdateClient) -> None:
+    """A supply that says it is not well is no moment for firmware; what is not told is trusted."""
+    chassis = (bmc.get("/redfish/v1/Chassis").body or {}).get("Members") or []
+    for member in chassis[:8]:
+        path = member.get("@odata.id", "") if isinstance(member, dict) else ""
+        power = bmc.get(f"{path}/Power").body if path.startswith("/") else None
+        for supply in (power or {}).get("PowerSupplies") or []:
+            status = supply.get("Status") if isinstance(supply, dict) else None
+            if isinstance(status, dict) and status.get("Health") == "Critical":
+                words = _("A power supply of %(node)s is in a critical state; see to it first.")
+                raise UpdateFailed(Sentence(words, node=update.node.name))
+
+
+def part_of(update: NodeUpdate) -> FirmwarePart:
+    part = FirmwarePart.objects.filter(node=update.node_id, key=update.part_key).first()
+    if part is None:
+        words = _("%(node)s no longer lists the component %(part)s.")
+        raise UpdateFailed(Sentence(words, node=update.node.name, part=update.part_key))
+    return part
+
+
+def _snapshot(node: Node) -> dict[str, object]:
+    """What must be there afterwards as well."""
+    inventory = node.inventory or {}
+    return {
+        "boot": inventory.get("boot_id", ""),
+        "accelerators": len(inventory.get("accelerators") or []),
+        "link": node.link_address,
+        "versions": {part.key: part.active for part in node.firmware.all()},
+    }

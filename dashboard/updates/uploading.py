@@ -1,0 +1,132 @@
+"""The image goes to the BMC, or an order to the agent. What cannot be repeated is written down
+before it is done: whoever takes over asks what came of it, and sends nothing twice."""
+
+from django.utils import timezone
+from django.utils.translation import gettext_noop as _
+
+from dashboard import outbox
+from dashboard.choices import UpdateState
+from dashboard.firmware import store
+from dashboard.firmware.bmc import bmc_of
+from dashboard.firmware.inventory import read_bmc
+from dashboard.lifecycle import updates
+from dashboard.lifecycle.orders import order_changed
+from dashboard.models import FirmwarePart, NodeUpdate
+from dashboard.models.firmware import Channel
+from dashboard.sentences import Sentence
+from dashboard.updates import patience
+from dashboard.updates.base import Go, Outcome, UpdateFailed, Wait
+from dashboard.updates.leaving import part_of
+from dashboard.updates.redfish import RUNNING, Away, Reply, UpdateClient, task_path
+
+SERVICE = "/redfish/v1/UpdateService"
+ACTION = f"{SERVICE}/Actions/UpdateService.SimpleUpdate"
+LOST = _(
+    "The image was being sent when the worker was lost, and the BMC shows no trace of it. Look at "
+    "the BMC, then make a new update."
+)
+CUT = _("The BMC went away while the image was sent: %(why)s Look at it, then make a new update.")
+
+
+def upload(update: NodeUpdate) -> Outcome:
+    part = part_of(update)
+    if part.channel in (Channel.FWUPD, Channel.NPU):
+        return _order(update)
+    if "sent" in update.memory:
+        return _went(_("The BMC took the image."))
+    if "intent" in update.memory:
+        return _take_up(update)
+    return _send(update, part)
+
+
+def _went(words: str) -> Go:
+    return Go(UpdateState.APPLYING, Sentence(words), patience.APPLY)
+
+
+def _order(update: NodeUpdate) -> Outcome:
+    """The agent fetches and installs by itself; its reports come with all else it says."""
+    if "path" not in update.memory:
+        image = update.rollout.image
+        path = store.one_use_path(image, update) if store.is_here(image) else ""
+        updates.remember(update, path=path, asked=timezone.now().timestamp())
+        order_changed(update.node_id)
+    report = update.memory.get("order") or {}
+    if report.get("phase") in (None, "fetching", "checking"):
+        outbox.nudge(update.node_id)
+        return Wait(patience.POLL, Sentence(_("The agent fetches it.")), report.get("percent"))
+    return _went(_("The agent has it."))
+
+
+def _send(update: NodeUpdate, part: FirmwarePart) -> Outcome:
+    source = bmc_of(update.node)
+    if source is None:
+        words = _("%(node)s has no BMC among its sources; enter it there.")
+        raise UpdateFailed(Sentence(words, node=update.node.name))
+    with UpdateClient(source) as bmc:
+        service = bmc.get(SERVICE).body or {}
+        push = service.get("MultipartHttpPushUri")
+        target = part.details.get("path") or f"{SERVICE}/FirmwareInventory/{part.key[8:]}"
+        when = "OnReset" if update.rollout.on_reset else "Immediate"
+        updates.remember(update, intent=timezone.now().timestamp(), push=bool(push))
+        try:
+            if isinstance(push, str) and push.startswith("/"):
+                reply = _push(bmc, push, update, target, when)
+            else:
+                reply = _fetch(bmc, service, update, target, when)
+        except Away as error:
+            raise UpdateFailed(Sentence(CUT, why=Sentence(error.reason))) from error
+    updates.remember(update, sent=True, task=task_path(reply))
+    return _went(_("The BMC took the image."))
+
+
+def _push(bmc: UpdateClient, uri: str, update: NodeUpdate, target: str, when: str) -> Reply:
+    parameters = {"Targets": [target], "@Redfish.OperationApplyTime": when}
+    if update.rollout.allow_downgrade:
+        parameters["ForceUpdate"] = True  # type: ignore[assignment]
+    image = update.rollout.image
+    return bmc.push(uri, parameters, store.path_of(image), store.plain_name(image.name))
+
+
+def _fetch(
+    bmc: UpdateClient, service: dict[str, object], update: NodeUpdate, target: str, when: str
+) -> Reply:
+    """The BMC fetches it from us, at an address that is good once."""
+    url = store.one_use_url(update.rollout.image, update)
+    body: dict[str, object] = {
+        "ImageURI": url,
+        "TransferProtocol": "HTTPS" if url.startswith("https") else "HTTP",
+        "Targets": [target],
+        "@Redfish.OperationApplyTime": when,
+    }
+    return bmc.post(_action(service), body)
+
+
+def _action(service: dict[str, object]) -> str:
+    actions = service.get("Actions")
+    found = actions.get("#UpdateService.SimpleUpdate") if isinstance(actions, dict) else None
+    target = found.get("target") if isinstance(found, dict) else None
+    return target if isinstance(target, str) and target.startswith("/") else ACTION
+
+
+def _take_up(update: NodeUpdate) -> Outcome:
+    """A worker was lost while it sent: the BMC knows what it got."""
+    source = bmc_of(update.node)
+    if source is None:
+        raise UpdateFailed(Sentence(LOST))
+    with UpdateClient(source) as bmc:
+        listed = bmc.get("/redfish/v1/TaskService/Tasks").body or {}
+        paths = [
+            member.get("@odata.id", "")
+            for member in listed.get("Members") or []
+            if isinstance(member, dict)
+        ]
+        for path in reversed(paths):
+            if path.startswith("/") and bmc.task(path).state in RUNNING:
+                updates.remember(update, sent=True, task=path)
+                return _went(_("The BMC is at it already."))
+    read_bmc(update.node)
+    part = part_of(update)
+    if update.to_version in (part.active, part.staged):
+        updates.remember(update, sent=True, task="")
+        return _went(_("The BMC has taken it already."))
+    raise UpdateFailed(Sentence(LOST))
