@@ -142,6 +142,8 @@ CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "dashboard_attempts",
+        # Beyond that some are dropped: nobody should reach it by trying many names.
+        "OPTIONS": {"MAX_ENTRIES": 200_000},
     }
 }
 ACCOUNT_ADAPTER = "dashboard.identity.adapters.AccountAdapter"
