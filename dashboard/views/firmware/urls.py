@@ -1,9 +1,9 @@
 """The pages under Firmware, in the order of their tabs."""
 
-from django.urls import path
+from django.urls import path, re_path
 from django.utils.translation import gettext_lazy as _
 
-from dashboard.views.firmware import images, inventory, keys, sets
+from dashboard.views.firmware import images, inventory, keys, sets, updates
 from dashboard.views.firmware.fetch import firmware_fetch
 
 urlpatterns = [
@@ -16,6 +16,19 @@ urlpatterns = [
     path("images/bundle/", images.bundle_new, name="firmware-bundle-new"),
     path("images/<int:pk>/", images.image_detail, name="firmware-image"),
     path("images/<int:pk>/remove/", images.image_remove, name="firmware-image-remove"),
+    path("updates/", updates.updates, name="firmware-updates"),
+    path("updates/new/<int:image>/", updates.update_new, name="firmware-update-new"),
+    path("updates/<int:pk>/", updates.update_detail, name="firmware-update"),
+    re_path(
+        r"^updates/(?P<pk>\d+)/(?P<action>approve|cancel)/$",
+        updates.update_act,
+        name="firmware-update-act",
+    ),
+    re_path(
+        r"^updates/nodes/(?P<pk>\d+)/(?P<action>release|reset)/$",
+        updates.node_update_act,
+        name="firmware-node-act",
+    ),
     path("sets/", sets.sets, name="firmware-sets"),
     path("sets/<int:pk>/", sets.set_detail, name="firmware-set"),
     path("sets/<int:pk>/remove/", sets.set_remove, name="firmware-set-remove"),
