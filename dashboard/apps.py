@@ -7,6 +7,7 @@ class DashboardConfig(AppConfig):
     verbose_name = _("Fleet")
 
     def ready(self) -> None:
+        from dashboard import signing
         from dashboard.alerting import PanelFleet
         from dashboard.telemetry import subjects
         from dashboard.wishes import PanelWishes
@@ -16,3 +17,4 @@ class DashboardConfig(AppConfig):
         scopes.register(subjects)
         fleet.register(PanelFleet())
         wishes.register(PanelWishes())
+        signing.follow()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction
+from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -11,7 +11,7 @@ from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 from django.utils.decorators import sync_and_async_middleware
 
-from dashboard import panel_settings
+from dashboard import audit, panel_settings
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'self'; "
@@ -78,3 +78,54 @@ def _protected(request: HttpRequest, response: HttpResponseBase) -> HttpResponse
     policy = ADMIN_POLICY if request.path.startswith("/admin/") else CONTENT_SECURITY_POLICY
     response.headers.setdefault("Content-Security-Policy", policy)
     return response
+
+
+UNAUDITED = ("/v1/", "/language/", "/metrics", "/firmware/fetch/")
+"""Requests that change nothing of ours, or are told elsewhere."""
+
+
+@sync_and_async_middleware
+def audit_trail(get_response: Callable[..., Any]) -> Callable[..., Any]:
+    """Whatever a signed-in person changes leaves a line, also where a view has no words of its own
+    for it."""
+    if iscoroutinefunction(get_response):
+
+        async def answer_async(request: HttpRequest) -> HttpResponseBase:
+            if _changes_nothing(request):
+                unchanged: HttpResponseBase = await get_response(request)
+                return unchanged
+            with audit.listening() as noted:
+                response: HttpResponseBase = await get_response(request)
+            if not noted and response.status_code < 400:
+                await sync_to_async(_note)(request)
+            return response
+
+        return answer_async
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        if _changes_nothing(request):
+            unchanged: HttpResponseBase = get_response(request)
+            return unchanged
+        with audit.listening() as noted:
+            response: HttpResponseBase = get_response(request)
+        if not noted and response.status_code < 400:
+            _note(request)
+        return response
+
+    return answer
+
+
+def _changes_nothing(request: HttpRequest) -> bool:
+    return request.method in ("GET", "HEAD", "OPTIONS") or request.path.startswith(UNAUDITED)
+
+
+def _note(request: HttpRequest) -> None:
+    match = request.resolver_match
+    if match is None or not request.user.is_authenticated:
+        return
+    audit.note(
+        audit.actor_of(request),
+        f"page.{match.view_name}"[:60],
+        request.path,
+        after={name: str(value) for name, value in match.kwargs.items()} or None,
+    )

@@ -65,6 +65,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "dashboard.identity.guard.require_second_factor",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "dashboard.middleware.audit_trail",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]

@@ -1,6 +1,7 @@
 """The settings of the panel itself. `PANEL` is the one declaration of each."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
@@ -235,7 +236,7 @@ def check_panel(values: Values) -> list[SettingError]:
     days = [(name, complete[name]) for name in ORDER]
     errors = [
         SettingError(name, Sentence(SHORTER, days=finer))
-        for (_finer, finer), (name, coarser) in zip(days, days[1:], strict=False)
+        for (_finer, finer), (name, coarser) in pairwise(days)
         if isinstance(finer, int) and isinstance(coarser, int) and coarser < finer
     ]
     if not complete["sign_in_local"] and not complete["sign_in_oidc"]:

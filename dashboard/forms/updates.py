@@ -22,9 +22,16 @@ def fitting_parts(image: FirmwareImage) -> list[FirmwarePart]:
     return list(found.values())
 
 
+class PartsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    version = ""
+
+    def label_from_instance(self, obj: FirmwarePart) -> str:
+        return f"{obj.node.name}: {obj.name}, {obj.active or '?'} → {self.version}"
+
+
 class RolloutForm(forms.Form):
     token = forms.CharField(widget=forms.HiddenInput(), max_length=64)
-    parts = forms.ModelMultipleChoiceField(
+    parts = PartsField(
         FirmwarePart.objects.none(),
         label=_("Boxes, one after another"),
         widget=forms.CheckboxSelectMultiple(),
@@ -56,11 +63,9 @@ class RolloutForm(forms.Form):
         self.image = image
         self.offered = fitting_parts(image)
         field = self.fields["parts"]
-        assert isinstance(field, forms.ModelMultipleChoiceField)
+        assert isinstance(field, PartsField)
+        field.version = image.version
         field.queryset = FirmwarePart.objects.filter(pk__in=[part.pk for part in self.offered])
-        field.label_from_instance = lambda part: (  # type: ignore[method-assign]
-            f"{part.node.name}: {part.name}, {part.active or '?'} → {image.version}"
-        )
 
     def clean_not_before(self) -> Any:
         begins = self.cleaned_data["not_before"]

@@ -59,12 +59,12 @@ def is_missing(request: HttpRequest) -> bool:
 
 
 def wanted_of(user: User) -> bool:
-    from dashboard.identity.grants import role_of
+    from dashboard.access import may
 
     wanted = panel_settings.current()["mfa_required"]
     if wanted == "everybody":
         return True
-    return wanted == "operators" and role_of(user).strength >= Role.OPERATOR.strength
+    return wanted == "operators" and may(user, Role.OPERATOR)
 
 
 def vouched_for(request: HttpRequest, user: User) -> bool:

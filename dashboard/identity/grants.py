@@ -19,12 +19,3 @@ def set_role(user: User, role: Role, actor: Actor) -> None:
     user.is_superuser = role == Role.ADMIN
     user.save(update_fields=["is_staff", "is_superuser"])
     note(actor, "account.role", user, before={"role": before}, after={"role": role.value})
-
-
-def role_of(user: User) -> Role:
-    account = Account.objects.filter(user=user).first()
-    if account is not None:
-        return Role(account.role)
-    if user.is_superuser:
-        return Role.ADMIN
-    return Role.OPERATOR if user.is_staff else Role.MEMBER

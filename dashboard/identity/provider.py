@@ -38,7 +38,7 @@ def local_open() -> bool:
 
 def administrators_through(provider: IdentityProvider) -> bool:
     """Whether an administrator has signed in through it."""
-    from dashboard.identity.grants import role_of
+    from dashboard.access import role_of
 
     accounts = SocialAccount.objects.filter(
         provider=key_of(provider.issuer), user__is_active=True, user__in=provider.came

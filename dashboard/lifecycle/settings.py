@@ -46,9 +46,7 @@ def check_panel_values(values: Mapping[str, object]) -> dict[str, Value]:
     return merged
 
 
-def _checked(
-    catalogue: Catalogue, kept: Values, values: Mapping[str, object]
-) -> dict[str, Value]:
+def _checked(catalogue: Catalogue, kept: Values, values: Mapping[str, object]) -> dict[str, Value]:
     checked, wrong = catalogue.check(values)
     wrong += list(_not_stored(catalogue, checked))
     if wrong:

@@ -70,7 +70,7 @@ class Options:
 
 
 def prepare_state(state: Path) -> None:
-    """Private folders, and the keys that sign sessions and seal secrets, made once. Raises UpError."""
+    """Private folders, and the keys of sessions and secrets, made once. Raises UpError."""
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in ("log", "secrets"):

@@ -1,4 +1,4 @@
-"""Who may look and who may operate: everybody signed in looks, staff operate."""
+"""Guards of views: signed out, to the sign-in page; without the role, 403 with who can help."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -7,25 +7,51 @@ from typing import Concatenate, ParamSpec
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
+
+from dashboard.access import may
+from dashboard.choices import Role
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
+LACKING = {
+    Role.MEMBER: _("Your account may only look. Ask an administrator for the role of a member."),
+    Role.OPERATOR: _("Your account may look but not operate. Ask an administrator for the role."),
+    Role.ADMIN: _("Only an administrator may do this."),
+}
+
 
 def may_operate(request: HttpRequest) -> bool:
-    return bool(request.user.is_active and request.user.is_staff)
+    return may(request.user, Role.OPERATOR)
+
+
+def may_administer(request: HttpRequest) -> bool:
+    return may(request.user, Role.ADMIN)
+
+
+def requires(role: Role) -> Callable[[View[P]], View[P]]:
+    """The view is for accounts of this role and stronger ones."""
+
+    def guard(view: View[P]) -> View[P]:
+        @wraps(view)
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            if not may(request.user, role):
+                raise PermissionDenied(LACKING[role])
+            return view(request, *args, **kwargs)
+
+        return login_required(guarded)
+
+    return guard
+
+
+def member_required(view: View[P]) -> View[P]:
+    return requires(Role.MEMBER)(view)
 
 
 def operator_required(view: View[P]) -> View[P]:
-    """Signed out: to the sign-in page. Signed in without the role: 403 that says who can help."""
+    return requires(Role.OPERATOR)(view)
 
-    @wraps(view)
-    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-        if not may_operate(request):
-            raise PermissionDenied(
-                _("Your account may look but not operate. Ask an administrator for staff status.")
-            )
-        return view(request, *args, **kwargs)
 
-    return login_required(guarded)
+def admin_required(view: View[P]) -> View[P]:
+    return requires(Role.ADMIN)(view)

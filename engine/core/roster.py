@@ -22,6 +22,7 @@ class Roster:
         self._arrivals = 0
         self.counters = Counters()
         self.queue = Queue()
+        self.limits: Limits
         self._size(blocks)
 
     def let_wait(self, most: int) -> None:

@@ -1,6 +1,5 @@
 """New settings are tried beside the old ones, which answer until the new ones have proved good."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -47,7 +46,7 @@ class Heads:
 
 
 @pytest.fixture
-def heads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heads]:
+def heads(monkeypatch: pytest.MonkeyPatch) -> Heads:
     heads = Heads()
     monkeypatch.setattr(canary, "measure", heads.measure)
     monkeypatch.setattr(change_steps, "WATCH_SECONDS", 0.2)

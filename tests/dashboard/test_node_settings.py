@@ -65,7 +65,10 @@ def test_a_preview_says_what_is_live_and_changes_nothing(operator: Client) -> No
 
 def test_addresses_are_chosen_from_those_the_node_has(operator: Client) -> None:
     node = make_node("box-1")
-    interfaces = [Interface(name="eth0", address="10.0.0.1"), Interface(name="usb4", address="fd::1")]
+    interfaces = [
+        Interface(name="eth0", address="10.0.0.1"),
+        Interface(name="usb4", address="fd::1"),
+    ]
     hardware = msgspec.structs.replace(HARDWARE, interfaces=interfaces)
     Node.objects.update(inventory=msgspec.to_builtins(hardware))
     assert '<option value="fd::1">' in body(operator, "/nodes/box-1/settings/")

@@ -20,7 +20,7 @@ import pytest
 PROJECT = Path(__file__).resolve().parents[2]
 PASSWORD = "a password only tests use"
 START_SECONDS = 240.0
-_OURS = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "TANDEM_SECRET_KEY")
+_OURS = ("DATABASE_URL", "REDIS_URL", "PGOPTIONS", "DJANGO_SETTINGS_MODULE", "TANDEM_SECRET_KEY")
 
 
 def wait_for(what: str, done: Callable[[], Any], seconds: float = 60.0) -> Any:

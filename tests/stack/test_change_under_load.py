@@ -117,7 +117,7 @@ def change(
 
     def ended() -> bool:
         state[:] = json.loads(stack.manage("shell", "-c", STATE.format(pk=pk)).splitlines()[-1])
-        return state[0] != "applying" and state[2] == "ready" and state[3] == 0 and state[4] == 1
+        return bool(state[0] != "applying" and state[2:] == ["ready", 0, 1])
 
     wait_for("the end of the change", ended, 150)
     return state[0], state[1]

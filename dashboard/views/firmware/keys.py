@@ -14,7 +14,7 @@ from dashboard.audit import actor_of
 from dashboard.firmware.signatures import fingerprint
 from dashboard.forms.firmware import KeyForm
 from dashboard.models import FirmwareKey
-from dashboard.views.firmware.admins import admin_required, is_admin
+from dashboard.views.access import admin_required, may_administer
 
 
 @login_required
@@ -66,7 +66,7 @@ def _page(request: HttpRequest, form: KeyForm) -> HttpResponse:
         {
             "keys": FirmwareKey.objects.annotate(images=Count("firmwareimage")),
             "form": form,
-            "may_admin": is_admin(request),
+            "may_admin": may_administer(request),
         },
         status=422 if form.errors else 200,
     )

@@ -16,8 +16,7 @@ from dashboard.errors import StatusConflict
 from dashboard.forms.updates import ApprovalForm, RolloutForm
 from dashboard.lifecycle import updates as lifecycle
 from dashboard.models import FirmwareImage, NodeUpdate, Rollout
-from dashboard.views.access import may_operate, operator_required
-from dashboard.views.firmware.admins import is_admin
+from dashboard.views.access import may_administer, may_operate, operator_required
 
 SHOWN = 50
 WAY = (
@@ -130,7 +129,7 @@ def _page(
             "may_cancel": may_operate(request)
             and bool(states & lifecycle.CANCELLABLE)
             and not rollout.finished_at,
-            "may_approve": is_admin(request) and not made_it,
+            "may_approve": may_administer(request) and not made_it,
             "made_it": made_it,
             "may_operate": may_operate(request),
         },
@@ -164,7 +163,7 @@ def update_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
         if action == "cancel":
             lifecycle.cancel(rollout, actor_of(request))
             return redirect("firmware-update", pk)
-        if not is_admin(request):
+        if not may_administer(request):
             raise PermissionDenied(_("Only an administrator approves firmware."))
         form = _approval(rollout, request.POST)
         if not form.is_valid():

@@ -19,13 +19,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from dashboard.access import role_of
 from dashboard.audit import actor_of, note
+from dashboard.choices import Role
 from dashboard.errors import TandemError
 from dashboard.forms.identity import CodeForm, FirstCodeForm
 from dashboard.identity import factors, sessions
 from dashboard.identity import provider as providers
 from dashboard.identity.factors import MfaAdapter
-from dashboard.identity.grants import role_of
 from dashboard.views.session import to_provider
 from monitoring.vault import SealError
 
@@ -158,7 +159,7 @@ def _page(request: HttpRequest, **forms: Any) -> HttpResponse:
     provider = providers.in_use()
     has_factor = factors.has_factor(user)
     context = {
-        "role": role_of(user).label,
+        "role": (role_of(user) or Role.VIEWER).label,
         "password_form": _password_form(user),
         "has_factor": has_factor,
         "factor_required": factors.wanted_of(user),

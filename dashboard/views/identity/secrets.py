@@ -13,7 +13,7 @@ from dashboard import secrets as store
 from dashboard.audit import actor_of
 from dashboard.forms.identity import SecretForm
 from dashboard.models import Secret
-from dashboard.views.settings.guard import admin_required
+from dashboard.views.access import admin_required
 from monitoring import vault
 
 

@@ -17,7 +17,7 @@ from dashboard.identity import provider as providers
 from dashboard.identity.errors import ProviderError
 from dashboard.lifecycle import settings as lifecycle
 from dashboard.models import IdentityProvider
-from dashboard.views.settings.guard import admin_required
+from dashboard.views.access import admin_required
 
 SHOWN = (
     "label", "issuer", "client_id", "scopes", "domains", "create", "groups_claim", "groups",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dashboard.configuration.declared import Catalogue, Values, Words
 from dashboard.models import Revision
@@ -25,13 +26,11 @@ class Change:
 def history(catalogue: Catalogue, revisions: Iterable[Revision]) -> list[Change]:
     """`revisions` newest first, of one thing."""
     rows = list(revisions)
-    before = {row.pk: older.values for row, older in zip(rows, rows[1:], strict=False)}
+    before = {row.pk: older.values for row, older in pairwise(rows)}
     return [Change(row, differences(catalogue, before.get(row.pk), row)) for row in rows]
 
 
-def differences(
-    catalogue: Catalogue, before: Values | None, row: Revision
-) -> list[Difference]:
+def differences(catalogue: Catalogue, before: Values | None, row: Revision) -> list[Difference]:
     if before is None:
         return []
     return [

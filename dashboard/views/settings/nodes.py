@@ -58,9 +58,7 @@ def _change(request: HttpRequest, node: Node) -> HttpResponse:
     if revision is None:
         messages.info(request, _("Nothing was different."))
     else:
-        messages.success(
-            request, _("Saved as revision %(number)s.") % {"number": revision.number}
-        )
+        messages.success(request, _("Saved as revision %(number)s.") % {"number": revision.number})
     return redirect("node-settings", node.name)
 
 

@@ -15,7 +15,7 @@ from dashboard.forms.declared import SettingsForm
 from dashboard.forms.offers import secret_choices
 from dashboard.lifecycle import settings as lifecycle
 from dashboard.models import Revision
-from dashboard.views.settings.guard import admin_required, may_administer
+from dashboard.views.access import admin_required, may_administer
 from dashboard.views.settings.history import SHOWN, history
 
 
