@@ -2,23 +2,18 @@
 
 from collections.abc import Sequence
 
-from django.db.models import F
-
-from dashboard import outbox
-from dashboard.choices import UpdateState
+from dashboard.choices import UNDERWAY_UPDATE_STATES, UpdateState
 from dashboard.lifecycle import updates
 from dashboard.models import Node, NodeUpdate
 from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
 from engine.protocol.firmware import FirmwareOrder, FirmwareState
 
-INSTALLING = (UpdateState.UPLOADING, UpdateState.APPLYING)
-
 
 def orders_for(node: Node) -> list[FirmwareOrder]:
     """At most one."""
     update = (
-        node.updates.filter(state__in=[*INSTALLING, UpdateState.REBOOTING])
+        node.updates.filter(state__in=updates.ORDERING)
         .select_related("rollout__image", "part")
         .first()
     )
@@ -45,7 +40,8 @@ def orders_for(node: Node) -> list[FirmwareOrder]:
 def heed(node_id: int, states: Sequence[FirmwareState]) -> None:
     """Keep what the agent says of its orders, and look at their updates at once."""
     for state in states:
-        update = NodeUpdate.objects.filter(pk=abs(state.id), node_id=node_id).first()
+        going = NodeUpdate.objects.filter(state__in=UNDERWAY_UPDATE_STATES - {UpdateState.HELD})
+        update = going.filter(pk=abs(state.id), node_id=node_id).first()
         if update is None:
             continue
         name = "reboot" if state.id < 0 else "order"
@@ -58,9 +54,3 @@ def heed(node_id: int, states: Sequence[FirmwareState]) -> None:
             updates.remember(update, **{name: report})
             if update.ticket % 2 == 0:
                 updates.look_again(update, 0.0)
-
-
-def order_changed(node_id: int) -> None:
-    """The node's desired state is another one."""
-    Node.objects.filter(pk=node_id).update(desired_generation=F("desired_generation") + 1)
-    outbox.nudge(node_id)

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.db.models import F, JSONField, Value
+from django.db.models.expressions import CombinedExpression
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
@@ -31,8 +33,11 @@ LOCK = 0x6669726D
 """Of two who start an update the second waits, and then sees the first."""
 OVERDUE = timedelta(seconds=10)
 WORK = {UpdateState.UPLOADING: timedelta(minutes=20)}
-"""How long a worker may be at one step before it counts as lost; else a minute."""
+"""How long a worker may be at one step before it counts as lost; else `STEP`."""
+STEP = timedelta(minutes=3)
 MAX_RESUMES = 20
+ORDERING = frozenset({UpdateState.UPLOADING, UpdateState.APPLYING, UpdateState.REBOOTING})
+"""In which the node's agent may have an order; see `lifecycle.orders`."""
 WAITING = frozenset({UpdateState.DRAFT, UpdateState.VERIFIED, UpdateState.APPROVED})
 CANCELLABLE = WAITING | {UpdateState.DRAINING, UpdateState.PRECHECK}
 
@@ -55,12 +60,7 @@ def draft(
     known = Rollout.objects.filter(token=token).first()
     if known is not None:
         return known
-    for part in parts:
-        open_states = [*WAITING, *UNDERWAY_UPDATE_STATES]
-        other = NodeUpdate.objects.filter(node=part.node, state__in=open_states).first()
-        if other is not None:
-            words = _("%(node)s is in an update already that has not ended: %(update)s.")
-            raise StatusConflict(Sentence(words, node=part.node.name, update=str(other.rollout)))
+    _check_free(parts)
     rollout = Rollout.objects.create(
         image=image,
         token=token,
@@ -86,15 +86,28 @@ def draft(
     return rollout
 
 
+def _check_free(parts: Sequence[FirmwarePart]) -> None:
+    nodes = [part.node_id for part in parts]
+    if not nodes or len(set(nodes)) < len(nodes):
+        raise StatusConflict(Sentence(_("Choose one component of each node, and a node at least.")))
+    unfinished = [*WAITING, *UNDERWAY_UPDATE_STATES]
+    other = NodeUpdate.objects.filter(node__in=nodes, state__in=unfinished).first()
+    if other is not None:
+        words = _("%(node)s is in an update already that has not ended: %(update)s.")
+        raise StatusConflict(Sentence(words, node=other.node.name, update=str(other.rollout)))
+
+
 @transaction.atomic
 def conclude_verification(rollout: Rollout, problem: Sentence | None) -> None:
-    """The image was looked at again: it may be approved, or is refused."""
-    for update in rollout.updates.select_for_update().filter(state=UpdateState.DRAFT):
+    """The image was looked at again: it may be approved, or is refused. Said twice, it counts
+    once."""
+    drafts = list(rollout.updates.select_for_update().filter(state=UpdateState.DRAFT))
+    for update in drafts:
         if problem is None:
             move(update, UpdateState.VERIFIED, Sentence(_("The image was verified.")))
         else:
             move(update, UpdateState.CANCELLED, problem, reason=problem)
-    if problem is not None:
+    if problem is not None and drafts:
         _finish(rollout, problem)
 
 
@@ -132,6 +145,8 @@ def cancel(rollout: Rollout, actor: Actor) -> None:
                 _("%(node)s is being changed; that cannot be broken off."), node=going[0].node.name
             )
         )
+    if not any(one.state in CANCELLABLE for one in updates):
+        raise StatusConflict(Sentence(_("It has ended.")))
     words = Sentence(_("Cancelled by %(by)s."), by=str(actor))
     for update in updates:
         if update.state in CANCELLABLE:
@@ -160,8 +175,7 @@ def ask_for_reset(update: NodeUpdate, actor: Actor) -> None:
     update = NodeUpdate.objects.select_for_update(of=("self",)).get(pk=update.pk)
     if update.state != UpdateState.AWAITING_RESET:
         raise StatusConflict(Sentence(_("It does not wait for a reset.")))
-    update.memory["reset_asked"] = True
-    update.save(update_fields=["memory"])
+    remember(update, reset_asked=True)
     note(update, Sentence(_("Reset asked for by %(by)s."), by=str(actor)), by=str(actor))
     audit.note(actor, "firmware.reset", update.rollout, after={"node": update.node.name})
     look_again(update, 0.0)
@@ -174,7 +188,7 @@ def start_due() -> None:
     if NodeUpdate.objects.filter(state__in=UNDERWAY_UPDATE_STATES).exists():
         return
     waiting = NodeUpdate.objects.filter(state=UpdateState.APPROVED)
-    for update in waiting.select_related("rollout", "node").order_by("rollout", "order"):
+    for update in waiting.select_related("rollout", "node").order_by("rollout_id", "order"):
         begins = update.rollout.not_before
         if begins is not None and begins > timezone.now():
             continue
@@ -196,7 +210,7 @@ def move(
     deadline: timedelta | None = None,
     by: str = "",
 ) -> None:
-    """Change the state if nobody has changed it since `update` was read.
+    """Change the state if nobody has changed it, or taken it up, since `update` was read.
 
     Raises StatusConflict when the state does not allow it or exactly one row was not changed.
     """
@@ -209,16 +223,23 @@ def move(
         "state": to,
         "reason": reason or Sentence(),
         "percent": None,
-        "memory": update.memory,
         "deadline_at": now + deadline if deadline else None,
         "finished_at": now if over else None,
     }
-    guard = NodeUpdate.objects.filter(pk=update.pk, state=old)
+    guard = NodeUpdate.objects.filter(pk=update.pk, state=old, ticket=update.ticket)
     if guard.update(**changes) != 1:
         raise StatusConflict(Sentence(_("Somebody else changed it at the same moment.")))
     for name, value in changes.items():
         setattr(update, name, value)
     note(update, text, by=by)
+    if old in ORDERING or to in ORDERING:
+        _change_orders(update.node_id)
+
+
+def _change_orders(node_id: int) -> None:
+    """What the agent is to install, or to do next, may be another thing now."""
+    Node.objects.filter(pk=node_id).update(desired_generation=F("desired_generation") + 1)
+    outbox.nudge(node_id)
 
 
 def note(update: NodeUpdate, text: Sentence, by: str = "") -> None:
@@ -231,7 +252,8 @@ def tell(update: NodeUpdate, reason: Sentence, percent: float | None) -> None:
     """What it is at."""
     if (update.reason, update.percent) != (reason, percent):
         update.reason, update.percent = reason, percent
-        update.save(update_fields=["reason", "percent"])
+        mine = NodeUpdate.objects.filter(pk=update.pk, ticket=update.ticket)
+        mine.update(reason=reason, percent=percent)
         outbox.announce("update", update.rollout_id)
 
 
@@ -293,19 +315,23 @@ def claim(update_id: int, ticket: int) -> NodeUpdate | None:
 
 
 def look_again(update: NodeUpdate, seconds: float) -> None:
-    """Queue its next run; whatever else was queued for it is void."""
-    update.ticket = update.ticket + 2 - update.ticket % 2
+    """Queue its next run; whatever else was queued for it is void. Nothing, if somebody else has
+    queued or taken it up since it was read."""
+    ticket = update.ticket + 2 - update.ticket % 2
     due = timezone.now() + timedelta(seconds=seconds)
-    NodeUpdate.objects.filter(pk=update.pk).update(
-        ticket=update.ticket, due_at=due, memory=update.memory
-    )
-    outbox.task(RUN_TASK, update.pk, update.ticket, countdown=seconds)
+    mine = NodeUpdate.objects.filter(pk=update.pk, ticket=update.ticket)
+    if mine.update(ticket=ticket, due_at=due) == 1:
+        update.ticket = ticket
+        outbox.task(RUN_TASK, update.pk, ticket, countdown=seconds)
 
 
 def remember(update: NodeUpdate, **found: object) -> None:
-    """Written down at once, so that whoever takes over after a crash knows it."""
+    """Written down at once, so that whoever takes over after a crash knows it. Beside what others
+    write down meanwhile: the agent's reports come while a worker is at it."""
     update.memory.update(found)
-    NodeUpdate.objects.filter(pk=update.pk).update(memory=update.memory)
+    added = Value(found, JSONField())
+    merged = CombinedExpression(F("memory"), "||", added, output_field=JSONField())
+    NodeUpdate.objects.filter(pk=update.pk).update(memory=merged)
 
 
 def resume_overdue() -> None:
@@ -313,7 +339,7 @@ def resume_overdue() -> None:
     now = timezone.now()
     going = UNDERWAY_UPDATE_STATES - {UpdateState.HELD}
     for update in NodeUpdate.objects.filter(state__in=going, due_at__lt=now - OVERDUE):
-        patience = WORK.get(UpdateState(update.state), timedelta(minutes=1))
+        patience = WORK.get(UpdateState(update.state), STEP)
         held = update.ticket % 2 == 1
         if held and update.due_at and now - update.due_at < patience:
             continue

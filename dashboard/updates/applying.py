@@ -41,7 +41,8 @@ def apply(update: NodeUpdate) -> Outcome:
         task = _look(update, path)
     except Away as error:
         return _away(update, error)
-    updates.remember(update, away=None)
+    if update.memory.get("away"):
+        updates.remember(update, away=None)
     return _heed(update, task)
 
 

@@ -10,22 +10,18 @@ from dashboard.canary import CanaryError
 from dashboard.choices import (
     ANSWERING_REPLICA_STATUSES,
     LIVE_REPLICA_STATUSES,
-    Component,
     NodeStatus,
     UpdateState,
 )
-from dashboard.firmware.bmc import bmc_of
 from dashboard.firmware.errors import BmcError
 from dashboard.firmware.inventory import read_bmc
 from dashboard.lifecycle import evacuation, updates
-from dashboard.lifecycle.orders import order_changed
 from dashboard.models import Deployment, Node, NodeUpdate
 from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
-from dashboard.updates import patience
+from dashboard.updates import patience, resets
 from dashboard.updates.base import Complete, Go, Outcome, UpdateFailed, Wait
 from dashboard.updates.leaving import part_of
-from dashboard.updates.redfish import Away, Refused, UpdateClient
 from monitoring.probes.outside import SourceError
 
 
@@ -38,20 +34,29 @@ def await_reset(update: NodeUpdate) -> Outcome:
 
 def reboot(update: NodeUpdate) -> Outcome:
     part = part_of(update)
+    by_bmc = part.channel == Channel.REDFISH
     if "reset" not in update.memory:
         updates.remember(update, reset=timezone.now().timestamp())
-        if part.channel == Channel.REDFISH:
-            _reset(update, "GracefulRestart", bmc_itself=part.component == Component.BMC)
-        else:
-            order_changed(update.node_id)
+        if by_bmc:
+            resets.ask(update, resets.ORDERLY)
         return Wait(patience.POLL, Sentence(_("It restarts.")))
-    if part.channel == Channel.REDFISH and part.component == Component.BMC:
-        return _bmc_back(update)
     report = update.memory.get("reboot") or {}
     if report.get("phase") == "failed":
         reason = report["reason"]
         raise UpdateFailed(Sentence.unpack(reason["message"], reason["params"]))
-    return _node_back(update)
+    outcome = _bmc_back(update) if resets.of_bmc_itself(update) else _node_back(update)
+    if by_bmc and isinstance(outcome, Wait):
+        _insist(update)
+    return outcome
+
+
+def _insist(update: NodeUpdate) -> None:
+    """Once: an orderly restart may never come, or its worker was lost before it asked for it."""
+    waited = timezone.now().timestamp() - update.memory["reset"]
+    if waited > patience.GRACE.total_seconds() and "forced" not in update.memory:
+        updates.remember(update, forced=True)
+        resets.ask(update, resets.FORCED)
+        updates.note(update, Sentence(_("It did not restart by itself: the restart is forced.")))
 
 
 def _bmc_back(update: NodeUpdate) -> Outcome:
@@ -74,42 +79,7 @@ def _node_back(update: NodeUpdate) -> Outcome:
     changed = boot != before if before and boot else fresh
     if node.status == NodeStatus.ONLINE and fresh and changed:
         return Go(UpdateState.VALIDATING, Sentence(_("The node is back.")), patience.VALIDATE)
-    waited = timezone.now() - since
-    by_bmc = part_of(update).channel == Channel.REDFISH
-    if by_bmc and waited > patience.GRACE and "forced" not in update.memory:
-        updates.remember(update, forced=True)
-        _reset(update, "ForceRestart", bmc_itself=False)
-        updates.note(update, Sentence(_("It did not restart by itself: the restart is forced.")))
     return Wait(patience.POLL, Sentence(_("Waiting for the node to come back.")))
-
-
-def _reset(update: NodeUpdate, kind: str, *, bmc_itself: bool) -> None:
-    source = bmc_of(update.node)
-    if source is None:
-        raise UpdateFailed(Sentence(_("The BMC was removed from the node's sources meanwhile.")))
-    listed = "/redfish/v1/Managers" if bmc_itself else "/redfish/v1/Systems"
-    noun = "Manager" if bmc_itself else "ComputerSystem"
-    try:
-        with UpdateClient(source) as bmc:
-            path = _member(bmc, listed, source.url)
-            bmc.post(f"{path}/Actions/{noun}.Reset", {"ResetType": kind})
-    except Away:
-        pass  # It may be restarting already; what comes of it is waited for.
-    except Refused as error:
-        words = _("The BMC does not reset the node: %(why)s")
-        raise UpdateFailed(Sentence(words, why=error.reason)) from error
-
-
-def _member(bmc: UpdateClient, listed: str, url: str) -> str:
-    """The only member; where a BMC manages several, its address does not say which is meant."""
-    members = (bmc.get(listed).body or {}).get("Members") or []
-    paths = [one.get("@odata.id", "") for one in members if isinstance(one, dict)]
-    if not paths or not paths[0].startswith("/"):
-        raise UpdateFailed(Sentence(_("The BMC lists no system to reset.")))
-    if len(paths) > 1:
-        words = _("The BMC at %(url)s manages %(count)s systems; which is this node is not known.")
-        raise UpdateFailed(Sentence(words, url=url, count=len(paths)))
-    return str(paths[0])
 
 
 def validate(update: NodeUpdate) -> Outcome:

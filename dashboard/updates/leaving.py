@@ -3,7 +3,6 @@
 from django.utils.translation import gettext_noop as _
 
 from dashboard.choices import DeploymentStatus, NodeStatus, UpdateState
-from dashboard.firmware import store
 from dashboard.firmware.bmc import bmc_of
 from dashboard.firmware.inventory import read_bmc
 from dashboard.lifecycle import evacuation, updates
@@ -13,6 +12,7 @@ from dashboard.sentences import Sentence
 from dashboard.updates import patience
 from dashboard.updates.base import Go, Outcome, UpdateFailed, Wait
 from dashboard.updates.redfish import RUNNING, UpdateClient
+from dashboard.updates.verifying import problem_of_image
 
 SERVING = (DeploymentStatus.READY, DeploymentStatus.DEGRADED)
 
@@ -42,9 +42,9 @@ def precheck(update: NodeUpdate) -> Outcome:
     if not part.updatable:
         words = _("%(part)s says that it cannot be updated now.")
         raise UpdateFailed(Sentence(words, part=part.name))
-    if part.channel != Channel.READ and not _has_image(update, part):
-        words = _("The file of %(image)s is not in the panel's store; upload it.")
-        raise UpdateFailed(Sentence(words, image=str(update.rollout.image)))
+    problem = problem_of_image(update.rollout.image, by_node=part.channel == Channel.FWUPD)
+    if problem is not None:
+        raise UpdateFailed(problem)
     update.from_version = part.active
     update.save(update_fields=["from_version"])
     updates.remember(update, before=_snapshot(update.node))
@@ -53,10 +53,6 @@ def precheck(update: NodeUpdate) -> Outcome:
         Sentence(_("All that must be in order is.")),
         patience.UPLOAD,
     )
-
-
-def _has_image(update: NodeUpdate, part: FirmwarePart) -> bool:
-    return store.is_here(update.rollout.image) or part.channel == Channel.FWUPD
 
 
 def _check_others(update: NodeUpdate) -> None:

@@ -11,7 +11,8 @@ RESET = timedelta(days=7)
 REBOOT = timedelta(minutes=30)
 GRACE = timedelta(minutes=5)
 """For an orderly restart, before it is forced."""
-VALIDATE = timedelta(minutes=20)
+VALIDATE = timedelta(minutes=30)
+"""With the canary at its end."""
 STALL = timedelta(minutes=15)
 """Without a change of a task's percentage."""
 AWAY = timedelta(minutes=15)

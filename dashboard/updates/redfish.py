@@ -13,15 +13,18 @@ from urllib.parse import urlsplit
 
 import msgspec
 import requests
+import urllib3.exceptions as wire
 from requests_toolbelt import MultipartEncoder
 
 from monitoring.probes.outside import SourceError
 from monitoring.probes.redfish.client import (
+    FAILED,
     FORBIDDEN,
     NO_SESSION,
     REDIRECT,
     REFUSED,
     STRANGE,
+    UNTRUSTED,
     VerifiedTls,
     address_of,
     said,
@@ -32,6 +35,7 @@ ASK_SECONDS = 15.0
 PUSH_SECONDS = 900.0
 RUNNING = frozenset({"New", "Starting", "Running", "Pending", "Stopping", "Service"})
 GOOD = frozenset({"Completed"})
+NOT_UP = frozenset({502, 503, 504})
 NEEDS_PERSON = frozenset({"UserIntervention"})
 
 
@@ -96,11 +100,12 @@ class UpdateClient:
     def _sign_in(self) -> None:
         if self._source.auth == "basic":
             self._http.auth = (self._source.username, self._source.password)
-            if self.get("/redfish/v1/Systems").status == 401:
+            if self.get("/redfish/v1/Systems").status in (401, 403):
                 raise SourceError(REFUSED)
             return
         account = {"UserName": self._source.username, "Password": self._source.password}
         reply = self._send("POST", "/redfish/v1/SessionService/Sessions", ASK_SECONDS, json=account)
+        _check_up(reply)
         token = reply.headers.get("x-auth-token", "")
         if reply.status in (401, 403):
             raise SourceError(REFUSED)
@@ -110,7 +115,8 @@ class UpdateClient:
         self._session = _path(reply.headers.get("location", ""))
 
     def get(self, path: str) -> Reply:
-        return self._send("GET", path, ASK_SECONDS)
+        """Raises Away also for a BMC that says it is not up yet."""
+        return _check_up(self._send("GET", path, ASK_SECONDS))
 
     def post(self, path: str, body: dict[str, Any]) -> Reply:
         """Raises Refused with the BMC's own words for an error."""
@@ -151,7 +157,7 @@ class UpdateClient:
             )
         except requests.RequestException as error:
             raise _wrapped(error) from error
-        except OSError as error:
+        except (wire.HTTPError, OSError) as error:  # While its answer was read.
             raise Away(said(error).reason) from error
         if 300 <= answer.status_code < 400:
             raise SourceError(REDIRECT)
@@ -160,9 +166,15 @@ class UpdateClient:
 
 
 def _wrapped(error: requests.RequestException) -> SourceError:
-    sentence = said(error)
-    trust = isinstance(error, requests.exceptions.SSLError)
-    return sentence if trust else Away(sentence.reason)
+    """A certificate that is not trusted stays so; a handshake that breaks off does not."""
+    reason = said(error).reason
+    return SourceError(reason) if reason == UNTRUSTED else Away(reason)
+
+
+def _check_up(reply: Reply) -> Reply:
+    if reply.status in NOT_UP:
+        raise Away(FAILED)
+    return reply
 
 
 def _body(answer: requests.Response) -> dict[str, Any] | None:

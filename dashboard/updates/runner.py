@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from dashboard.choices import UpdateState
-from dashboard.errors import TandemError
+from dashboard.errors import StatusConflict, TandemError
 from dashboard.lifecycle import updates
 from dashboard.models import NodeUpdate
 from dashboard.sentences import Sentence
@@ -35,7 +35,11 @@ def run(update_id: int, ticket: int) -> None:
     if update is None:
         return
     try:
+        _check_losses(update)
         _advance(update)
+    except StatusConflict as error:
+        # Somebody cancelled it, or another worker has taken it up: it is theirs now.
+        log.info("The firmware update of %s goes on elsewhere: %s", update.node, error)
     except TandemError as error:
         _hold(update, error.sentence)
     except SourceError as error:
@@ -48,7 +52,10 @@ def run(update_id: int, ticket: int) -> None:
 
 def _hold(update: NodeUpdate, why: Sentence) -> None:
     log.warning("The firmware update of %s is held: %s", update.node, why)
-    updates.hold(update, why)
+    try:
+        updates.hold(update, why)
+    except StatusConflict as error:
+        log.info("The firmware update of %s goes on elsewhere: %s", update.node, error)
 
 
 def _advance(update: NodeUpdate) -> None:
@@ -68,8 +75,12 @@ def _advance(update: NodeUpdate) -> None:
                 updates.move(update, to, text, deadline=deadline)
 
 
-def _check_deadline(update: NodeUpdate, text: Sentence) -> None:
+def _check_losses(update: NodeUpdate) -> None:
+    """Before the step: it may be the step that kills its workers."""
     if update.resumes > updates.MAX_RESUMES:
         raise UpdateFailed(Sentence(TOO_OFTEN, count=update.resumes))
+
+
+def _check_deadline(update: NodeUpdate, text: Sentence) -> None:
     if update.deadline_at is not None and timezone.now() > update.deadline_at:
         raise UpdateFailed(Sentence(LATE, last=text))

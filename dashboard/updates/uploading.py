@@ -10,14 +10,13 @@ from dashboard.firmware import store
 from dashboard.firmware.bmc import bmc_of
 from dashboard.firmware.inventory import read_bmc
 from dashboard.lifecycle import updates
-from dashboard.lifecycle.orders import order_changed
 from dashboard.models import FirmwarePart, NodeUpdate
 from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
 from dashboard.updates import patience
 from dashboard.updates.base import Go, Outcome, UpdateFailed, Wait
 from dashboard.updates.leaving import part_of
-from dashboard.updates.redfish import RUNNING, Away, Reply, UpdateClient, task_path
+from dashboard.updates.redfish import RUNNING, Away, Refused, Reply, UpdateClient, task_path
 
 SERVICE = "/redfish/v1/UpdateService"
 ACTION = f"{SERVICE}/Actions/UpdateService.SimpleUpdate"
@@ -26,6 +25,8 @@ LOST = _(
     "the BMC, then make a new update."
 )
 CUT = _("The BMC went away while the image was sent: %(why)s Look at it, then make a new update.")
+
+NOT_TAKEN = _("The BMC does not take the image: %(why)s")
 
 
 def upload(update: NodeUpdate) -> Outcome:
@@ -49,7 +50,6 @@ def _order(update: NodeUpdate) -> Outcome:
         image = update.rollout.image
         path = store.one_use_path(image, update) if store.is_here(image) else ""
         updates.remember(update, path=path, asked=timezone.now().timestamp())
-        order_changed(update.node_id)
     report = update.memory.get("order") or {}
     if report.get("phase") in (None, "fetching", "checking"):
         outbox.nudge(update.node_id)
@@ -75,6 +75,8 @@ def _send(update: NodeUpdate, part: FirmwarePart) -> Outcome:
                 reply = _fetch(bmc, service, update, target, when)
         except Away as error:
             raise UpdateFailed(Sentence(CUT, why=Sentence(error.reason))) from error
+        except Refused as error:
+            raise UpdateFailed(Sentence(NOT_TAKEN, why=error.reason)) from error
     updates.remember(update, sent=True, task=task_path(reply))
     return _went(_("The BMC took the image."))
 
