@@ -8,6 +8,9 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.access import may
+from dashboard.choices import Role
+
 PLACES: tuple[tuple[str, str, str | Promise], ...] = (
     ("overview", "overview", _("Overview")),
     ("chat", "chat", _("Playground")),
@@ -35,7 +38,11 @@ def _place(name: str, icon: str, label: str | Promise, path: str) -> Place:
 
 
 def frame(request: HttpRequest) -> dict[str, object]:
+    user = getattr(request, "user", None)
+    talks = user is not None and may(user, Role.MEMBER)
+    places = [place for place in PLACES if talks or place[0] != "chat"]
     return {
-        "navigation": [_place(*place, request.path) for place in PLACES],
+        "navigation": [_place(*place, request.path) for place in places],
+        "may_talk": talks,
         "tandem_version": settings.VERSION,
     }

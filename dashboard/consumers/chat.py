@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
 
 import msgspec
+from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -17,7 +18,8 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from dashboard import conversations, leaving
-from dashboard.choices import MessageStatus
+from dashboard.access import may
+from dashboard.choices import MessageStatus, Role
 from dashboard.consumers.answer import Answering
 from dashboard.conversations import Turn
 from dashboard.errors import TandemError
@@ -90,6 +92,9 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
     async def connect(self) -> None:
         await self.accept()
         if not self.scope["user"].is_authenticated:
+            await self.close(SIGNED_OUT)
+            return
+        if not await database_sync_to_async(may)(self.scope["user"], Role.MEMBER):
             await self.close(SIGNED_OUT)
             return
         self._speak()

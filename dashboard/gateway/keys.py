@@ -6,6 +6,8 @@ from datetime import timedelta
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from dashboard.access import may
+from dashboard.choices import Role
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.patience import AWAY, once, patiently
 from dashboard.models import ApiKey
@@ -46,6 +48,12 @@ def authenticate(header: str) -> ApiKey:
     if key is None:
         _trusted.pop(digest, None)
         raise _refused(_("This API key is unknown or revoked. Make one on the page API keys."))
+    if not may(key.user, Role.MEMBER):
+        raise ApiError(
+            _("The owner of this API key may only look. An administrator can change that."),
+            status=403,
+            code="not_allowed",
+        )
     _touch(key)
     return key
 

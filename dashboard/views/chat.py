@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -16,10 +15,11 @@ from dashboard.choices import ANSWERING_REPLICA_STATUSES, MessageRole
 from dashboard.gateway.routes import loading_progress
 from dashboard.models import Conversation, Deployment, Message
 from dashboard.texts import storable
+from dashboard.views.access import member_required
 from dashboard.views.live import PRIMARIES_FIRST
 
 
-@login_required
+@member_required
 @require_GET
 def chat(request: HttpRequest, pk: int | None = None) -> HttpResponse:
     conversation = _own(request, pk) if pk else None
@@ -40,7 +40,7 @@ def chat(request: HttpRequest, pk: int | None = None) -> HttpResponse:
     return render(request, "chat/page.html", context)
 
 
-@login_required
+@member_required
 @require_GET
 def conversation_list(request: HttpRequest) -> HttpResponse:
     words = storable(request.GET.get("q", "")).strip()
@@ -50,7 +50,7 @@ def conversation_list(request: HttpRequest) -> HttpResponse:
     return render(request, "chat/_list.html", context)
 
 
-@login_required
+@member_required
 @require_GET
 def message(request: HttpRequest, pk: int, message_pk: int) -> HttpResponse:
     """One message as it is now, for a page that lost its socket."""
@@ -60,13 +60,13 @@ def message(request: HttpRequest, pk: int, message_pk: int) -> HttpResponse:
     return render(request, "chat/_message.html", {"message": row})
 
 
-@login_required
+@member_required
 @require_GET
 def routes(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"routes": [_described(row) for row in _deployments()]})
 
 
-@login_required
+@member_required
 @require_POST
 def rename(request: HttpRequest, pk: int) -> HttpResponse:
     conversation = _own(request, pk)
@@ -76,7 +76,7 @@ def rename(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("conversation", pk)
 
 
-@login_required
+@member_required
 @require_POST
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     _own(request, pk).delete()

@@ -1,7 +1,6 @@
 """One's own API keys: made, shown once, revoked."""
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -15,11 +14,12 @@ from dashboard.choices import DeploymentStatus
 from dashboard.gateway.routes import offered
 from dashboard.models import ApiKey
 from dashboard.texts import storable
+from dashboard.views.access import member_required
 
 MAX_NAME = 80
 
 
-@login_required
+@member_required
 @never_cache
 @require_http_methods(["GET", "POST"])
 def keys(request: HttpRequest) -> HttpResponse:
@@ -53,7 +53,7 @@ def _example_route() -> str:
     return rows[0].name if rows else "MODEL"
 
 
-@login_required
+@member_required
 @require_POST
 def revoke(request: HttpRequest, pk: int) -> HttpResponse:
     assert isinstance(request.user, User)

@@ -2,11 +2,19 @@
 
 from django.urls import path, re_path
 
-from dashboard.views.settings import nodes, panel
+from dashboard.views.settings import audit, nodes, panel, people
 
 urlpatterns = [
     path("settings/", panel.panel, name="settings"),
     path("settings/revisions/<int:number>/back/", panel.back, name="settings-back"),
+    path("settings/people/", people.people, name="people"),
+    re_path(
+        r"^settings/people/(?P<pk>\d+)/(?P<action>role|on|off|password)/$",
+        people.person_act,
+        name="person-act",
+    ),
+    path("settings/audit/", audit.audit, name="audit"),
+    re_path(r"^settings/audit\.(?P<form>csv|jsonl)$", audit.audit_export, name="audit-export"),
     path("nodes/<slug:name>/settings/", nodes.node_settings, name="node-settings"),
     re_path(
         r"^nodes/(?P<name>[-\w]+)/settings/revisions/(?P<number>\d+)/back/$",
