@@ -76,12 +76,9 @@ def _check_bmc(update: NodeUpdate) -> None:
         words = _("%(node)s has no BMC among its sources; enter it there.")
         raise UpdateFailed(Sentence(words, node=update.node.name))
     with UpdateClient(source) as bmc:
-        listed = bmc.get("/redfish/v1/TaskService/Tasks").body or {}
-        for member in listed.get("Members") or []:
-            path = member.get("@odata.id", "") if isinstance(member, dict) else ""
-            if path.startswith("/") and bmc.task(path).state in RUNNING:
-                words = _("The BMC of %(node)s is at another task; wait for its end.")
-                raise UpdateFailed(Sentence(words, node=update.node.name))
+        if any(bmc.task(path).state in RUNNING for path in bmc.tasks()):
+            words = _("The BMC of %(node)s is at another task; wait for its end.")
+            raise UpdateFailed(Sentence(words, node=update.node.name))
         _check_power(update, bmc)
     read_bmc(update.node)
 

@@ -149,6 +149,13 @@ class UpdateClient:
             return Task("Completed", 100.0)
         raise SourceError(STRANGE)
 
+    def tasks(self) -> list[str]:
+        """Newest first, as they are numbered."""
+        listed = (self.get("/redfish/v1/TaskService/Tasks").body or {}).get("Members")
+        members = listed if isinstance(listed, list) else []
+        paths = [one.get("@odata.id") for one in members if isinstance(one, dict)]
+        return [one for one in reversed(paths) if isinstance(one, str) and one.startswith("/")]
+
     def _send(self, method: str, path: str, seconds: float, **what: Any) -> Reply:
         self._adapter.until = time.monotonic() + seconds
         try:

@@ -77,7 +77,8 @@ def _send(update: NodeUpdate, part: FirmwarePart) -> Outcome:
             raise UpdateFailed(Sentence(CUT, why=Sentence(error.reason))) from error
         except Refused as error:
             raise UpdateFailed(Sentence(NOT_TAKEN, why=error.reason)) from error
-    updates.remember(update, sent=True, task=task_path(reply))
+        task = task_path(reply) or _running(bmc)
+    updates.remember(update, sent=True, task=task)
     return _went(_("The BMC took the image."))
 
 
@@ -116,19 +117,18 @@ def _take_up(update: NodeUpdate) -> Outcome:
     if source is None:
         raise UpdateFailed(Sentence(LOST))
     with UpdateClient(source) as bmc:
-        listed = bmc.get("/redfish/v1/TaskService/Tasks").body or {}
-        paths = [
-            member.get("@odata.id", "")
-            for member in listed.get("Members") or []
-            if isinstance(member, dict)
-        ]
-        for path in reversed(paths):
-            if path.startswith("/") and bmc.task(path).state in RUNNING:
-                updates.remember(update, sent=True, task=path)
-                return _went(_("The BMC is at it already."))
+        task = _running(bmc)
+    if task:
+        updates.remember(update, sent=True, task=task)
+        return _went(_("The BMC is at it already."))
     read_bmc(update.node)
     part = part_of(update)
     if update.to_version in (part.active, part.staged):
         updates.remember(update, sent=True, task="")
         return _went(_("The BMC has taken it already."))
     raise UpdateFailed(Sentence(LOST))
+
+
+def _running(bmc: UpdateClient) -> str:
+    """The task that it is at; there was none before the image was sent."""
+    return next((path for path in bmc.tasks() if bmc.task(path).state in RUNNING), "")

@@ -33,10 +33,11 @@ class Certificate:
     path: Path
 
 
-def make_certificate(folder: Path, name: str = "bmc") -> Certificate:
+def make_certificate(folder: Path, name: str = "bmc", made: datetime | None = None) -> Certificate:
+    """Good from a day before it was `made` (now) to a day after."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
+    now = made or datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
