@@ -1,10 +1,9 @@
-"""`GET /metrics`: the fleet for Prometheus, for staff or a program with an API key.
+"""`GET /metrics`: the fleet for Prometheus, for operators or a program with an API key.
 
 `?aliases=vllm` adds vLLM's names for what they mean, as public boards ask for them. They are not
 there unasked: their colons are reserved for rules, which `promtool` holds against a page.
 """
 
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
@@ -12,6 +11,7 @@ from django.views.decorators.http import require_GET
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.keys import authenticate
 from dashboard.standings import Standings
+from dashboard.views.access import may_operate
 from monitoring.export import prometheus as exporter
 from monitoring.export.alerts import FiringAlerts
 
@@ -19,7 +19,7 @@ from monitoring.export.alerts import FiringAlerts
 @require_GET
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    if not _is_staff(request):
+    if not may_operate(request):
         try:
             authenticate(request.headers.get("Authorization", ""))
         except ApiError as error:
@@ -32,7 +32,3 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return HttpResponse(text, status=400, content_type="text/plain")
     page = exporter.render(Standings(), FiringAlerts(), aliases=bool(aliases))
     return HttpResponse(page, content_type=exporter.CONTENT_TYPE)
-
-
-def _is_staff(request: HttpRequest) -> bool:
-    return isinstance(request.user, User) and request.user.is_active and request.user.is_staff
