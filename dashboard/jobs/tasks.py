@@ -2,7 +2,7 @@
 
 from celery.signals import worker_ready
 
-from dashboard import audit, lifecycle
+from dashboard import audit, lifecycle, panel_settings
 from dashboard.celery import app
 from dashboard.firmware.upkeep import READ_TASK, look_after
 from dashboard.gateway.retention import forget_requests
@@ -10,7 +10,6 @@ from dashboard.jobs import runner
 from dashboard.lifecycle import updates
 from dashboard.lifecycle.jobs import RECONCILE_TASK, RUN_TASK
 from dashboard.updates import runner as update_runner
-from dashboard.wishes import days
 from monitoring.alerts.evaluate import evaluate
 from monitoring.alerts.notify.deliver import deliver
 from monitoring.alerts.upkeep import forget as forget_alerts
@@ -39,7 +38,9 @@ def prune() -> None:
     lifecycle.prune_log()
     forget_alerts()
     forget_requests()
-    audit.forget(days("keep_audit_days").days)
+    kept = panel_settings.current()["keep_audit_days"]
+    if kept is not None:
+        audit.forget(int(str(kept)))
 
 
 @app.task(name="tandem.limits")

@@ -111,7 +111,11 @@ def test_a_trusted_signature_is_shown(operator: Client, firmware: Path) -> None:
     assert "signed by Box Maker" in body(operator, f"/firmware/images/{image.pk}/")
 
 
-@pytest.mark.parametrize("signature", [VENDOR.sign(b"another file"), b"rubbish", b"x" * 70_000])
+@pytest.mark.parametrize(
+    "signature",
+    [VENDOR.sign(b"another file"), b"rubbish", b"x" * 70_000],
+    ids=["of another file", "rubbish", "too long"],
+)
 def test_a_bad_signature_is_refused(operator: Client, firmware: Path, signature: bytes) -> None:
     trust()
     file = SimpleUploadedFile("bmc.sig", signature)
