@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 BREAKS = re.compile(r"[.\-_+:~ ]+")
-HEX = re.compile(r"[0-9a-f]+")
+HEX = re.compile(r"[0-9a-f]{2}")
 
 
 class Order(Enum):
@@ -19,7 +19,7 @@ class Order(Enum):
 def compare(version: str, other: str) -> Order:
     """Whether the first is newer than the second, or what else it is.
 
-    Decimal parts count as numbers. Parts of the same widths throughout may be hexadecimal, as in
+    Decimal parts count as numbers. Pairs of digits throughout may be hexadecimal, as in
     `97.00.5E.00.01`. Other letters must be the same up to where the versions differ.
     """
     mine, others = _parts(version), _parts(other)
@@ -46,8 +46,8 @@ def _parts(version: str) -> list[str]:
 
 
 def _alike_hex(mine: Sequence[str], others: Sequence[str]) -> bool:
-    widths = [len(part) for part in mine] == [len(part) for part in others]
-    return widths and all(HEX.fullmatch(part) for part in (*mine, *others))
+    alike = len(mine) == len(others) > 2
+    return alike and all(HEX.fullmatch(part) for part in (*mine, *others))
 
 
 def _by_rest(mine: Sequence[str], others: Sequence[str]) -> Order:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -17,7 +18,6 @@ from dashboard import heads, lifecycle, outbox
 from dashboard.audit import Actor
 from dashboard.choices import UpdateState
 from dashboard.firmware import store
-from dashboard.firmware.inventory import read_bmc
 from dashboard.lifecycle import nodes, updates
 from dashboard.models import FirmwareImage, FirmwarePart, Node, NodeUpdate, Rollout
 from dashboard.updates import patience, runner
@@ -25,8 +25,9 @@ from dashboard.updates.verifying import verify
 from monitoring.models import NodeSource
 from monitoring.sources import RedfishSource
 from tests.dashboard.fake_agent import inventory
+from tests.dashboard.firmware_cast import part
 from tests.peers.bmc import make_certificate
-from tests.peers.lab_bmc.box import PASSWORD, USER, image
+from tests.peers.lab_bmc.box import PASSWORD, USER, VERSIONS, image
 from tests.peers.lab_bmc.lab import Lab, labs
 
 SECONDS = 15.0
@@ -67,16 +68,22 @@ def boot(node: Node, boot_id: str) -> None:
     nodes.connect(node.pk, f"{node.name} {boot_id}", told)
 
 
-def add_image(part: str, version: str = "", **changes: Any) -> FirmwareImage:
+def list_parts(node: Node) -> None:
+    """As the lab BMC lists them; an update asks it again before it begins."""
+    for name, version in VERSIONS.items():
+        part(node, name, version, component=KINDS[name], updatable=True)
+
+
+def add_image(name: str, version: str = "", **changes: Any) -> FirmwareImage:
     """In the store, for parts of this name."""
-    content = image(version or NEW[part])
+    content = image(version or NEW[name])
     sha256 = hashlib.sha256(content).hexdigest()
     (store.folder() / sha256).write_bytes(content)
     fields = {
-        "name": f"{part.lower()}.bin",
-        "component": KINDS[part],
-        "fits": [part],
-        "version": version or NEW[part],
+        "name": f"{name.lower()}.bin",
+        "component": KINDS[name],
+        "fits": [name],
+        "version": version or NEW[name],
         "size": len(content),
         "sha256": sha256,
         "source": "upload",
@@ -173,7 +180,7 @@ def pair(
     monkeypatch: pytest.MonkeyPatch,
     settings: Any,
     tmp_path: Path,
-    transactional_db: None,
+    db: None,
 ) -> Pair:
     settings.STATE_DIR = tmp_path
     for name, value in SHORT.items():
@@ -185,12 +192,20 @@ def pair(
         box, _token = lifecycle.create_node(f"node-{name}", address)
         enter_bmc(box, lab)
         boot(box, "first")
-        read_bmc(box)
+        list_parts(box)
         boxes.append(box)
     ada, bob = (User.objects.create_superuser(name) for name in ("ada", "bob"))
     actors = [Actor(one.username, one.pk, "form", "10.0.0.9") for one in (ada, bob)]
     cast = Pair(boxes[0], boxes[1], both_labs[0], both_labs[1], actors[0], actors[1])
+    hear_what_is_queued(cast, monkeypatch)
+    return cast
+
+
+def hear_what_is_queued(cast: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once: the test's own transaction never ends."""
+    at_once = SimpleNamespace(on_commit=lambda work, robust=False: work())
+    monkeypatch.setattr(outbox, "transaction", at_once)
+    monkeypatch.setattr(outbox, "_send", lambda group, message: None)
     monkeypatch.setattr(
         outbox, "_queue", lambda name, arguments, _countdown: cast.queue.append((name, arguments))
     )
-    return cast

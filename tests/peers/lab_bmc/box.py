@@ -11,7 +11,7 @@ USER, PASSWORD = "updater", 'pa"ss word'
 MAGIC = b"LAB FIRMWARE "
 FETCH_SECONDS = 10.0
 SYSTEM = "11111111-0000-4000-8000-000000000001"
-VERSIONS = {"BIOS": "1.0.0", "BMC": "24.10.1", "GPU_0": "97.00.5E.00.01"}
+VERSIONS = {"BIOS": "1.0.0", "BMC": "24.10.1"}
 
 
 def image(version: str, size: int = 300_000) -> bytes:
