@@ -31,14 +31,14 @@ def drain(update: NodeUpdate) -> Outcome:
 
 def precheck(update: NodeUpdate) -> Outcome:
     _check_others(update)
+    if update.node.status != NodeStatus.ONLINE:  # Nobody could tell that it came back well.
+        raise UpdateFailed(
+            Sentence(_("The agent of %(node)s is offline; start it."), node=update.node.name)
+        )
     part = part_of(update)
     if part.channel == Channel.REDFISH:
         _check_bmc(update)
         part = part_of(update)
-    elif update.node.status != NodeStatus.ONLINE:
-        raise UpdateFailed(
-            Sentence(_("The agent of %(node)s is offline; start it."), node=update.node.name)
-        )
     if not part.updatable:
         words = _("%(part)s says that it cannot be updated now.")
         raise UpdateFailed(Sentence(words, part=part.name))

@@ -26,6 +26,7 @@ from engine.protocol.agent import (
     decode_to_agent,
     encode,
 )
+from engine.protocol.firmware import FirmwareState
 from engine.protocol.launch import ProcessSpec
 from engine.protocol.stats import EngineStats, HeadStatus, RankStats
 from engine.protocol.steps import Phase
@@ -34,7 +35,7 @@ from tests.sockets import SocketClient
 ANSWER_SECONDS = 10.0
 
 
-def inventory(address: str, memory_bytes: int = 16 * 2**30) -> Inventory:
+def inventory(address: str, memory_bytes: int = 16 * 2**30, boot_id: str = "") -> Inventory:
     return Inventory(
         hostname="box",
         address=address,
@@ -44,6 +45,7 @@ def inventory(address: str, memory_bytes: int = 16 * 2**30) -> Inventory:
         memory_bytes=memory_bytes,
         python="3.11",
         engine_version="0.1.0",
+        boot_id=boot_id,
     )
 
 
@@ -60,6 +62,8 @@ class FakeAgent:
         self.processes: dict[str, ProcessState] = {}
         self.next_pid = 1000
         self.heart: asyncio.Task[None] | None = None
+        self.boot_id = "first"
+        self.orders: list[FirmwareState] = []
 
     async def __aenter__(self) -> Self:
         await self.dial()
@@ -90,9 +94,8 @@ class FakeAgent:
 
     async def dial(self) -> AgentWelcome:
         assert await self.socket.connect()
-        await self.say(
-            AgentHello(AGENT_PROTOCOL_VERSION, inventory(self.address, self.memory_bytes))
-        )
+        told = inventory(self.address, self.memory_bytes, self.boot_id)
+        await self.say(AgentHello(AGENT_PROTOCOL_VERSION, told))
         welcome = await self.receive()
         assert isinstance(welcome, AgentWelcome)
         return welcome
@@ -205,6 +208,7 @@ class FakeAgent:
                 generation=self.desired.generation if generation is None else generation,
                 processes=list(self.processes.values()),
                 engines=list(engines),
+                orders=self.orders,
             )
         )
 

@@ -50,6 +50,7 @@ class Worker:
         for item in todo:
             task = {
                 "tandem.run_job": tasks.run_job,
+                "tandem.run_update": tasks.run_update,
                 "tandem.reconcile": tasks.reconcile,
             }[item.name]
             if item.name != "tandem.reconcile" or not item.countdown:

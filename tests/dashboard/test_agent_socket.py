@@ -72,7 +72,7 @@ async def test_a_node_that_says_hello_is_online_with_what_it_is_made_of(worker: 
     async with FakeAgent(await new_node(), "10.0.0.9"):
         box = await node("box")
         assert box.status == "online"
-        assert box.hardware == inventory("10.0.0.9")
+        assert box.hardware == inventory("10.0.0.9", boot_id="first")
     await wait_for_offline("box")
 
 

@@ -10,10 +10,10 @@ import pytest
 from dashboard.choices import UpdateState
 from dashboard.models import Event, Node
 from dashboard.updates import patience
-from tests.dashboard.update_cast import Pair, both_labs, enter_bmc, pair
+from tests.dashboard.update_cast import Pair, both_labs, enter_bmc, pair, shortened
 from tests.peers.bmc import make_certificate
 
-__all__ = ["both_labs", "pair"]
+__all__ = ["both_labs", "pair", "shortened"]
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "the image is found bad": (
@@ -112,6 +112,12 @@ def test_a_node_without_a_bmc(pair: Pair) -> None:
     pair.approved()
     pair.a.sources.all().delete()
     held_alone(pair, "node-a has no BMC among its sources; enter it there.", images=0)
+
+
+def test_a_node_whose_agent_is_away(pair: Pair) -> None:
+    pair.approved()
+    Node.objects.filter(pk=pair.a.pk).update(status="offline")
+    held_alone(pair, "The agent of node-a is offline; start it.", images=0)
 
 
 def test_a_node_that_does_not_come_back(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

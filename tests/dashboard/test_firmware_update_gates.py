@@ -21,9 +21,9 @@ from dashboard.models import FirmwareImage, Node, NodeUpdate, Rollout
 from dashboard.sentences import Sentence
 from dashboard.updates.verifying import verify
 from tests.dashboard.firmware_cast import part
-from tests.dashboard.update_cast import Pair, add_image, both_labs, pair
+from tests.dashboard.update_cast import Pair, add_image, both_labs, pair, shortened
 
-__all__ = ["both_labs", "pair"]
+__all__ = ["both_labs", "pair", "shortened"]
 
 ADA, BOB = Actor("ada", None, "form"), Actor("bob", None, "form")
 WORDS = Sentence("So it goes.")

@@ -11,9 +11,9 @@ from dashboard.models import NodeUpdate
 from dashboard.sentences import Sentence
 from dashboard.updates import leaving, resets, runner, uploading
 from dashboard.updates.redfish import UpdateClient
-from tests.dashboard.update_cast import Pair, boot, both_labs, pair
+from tests.dashboard.update_cast import Pair, boot, both_labs, pair, shortened
 
-__all__ = ["both_labs", "pair"]
+__all__ = ["both_labs", "pair", "shortened"]
 
 
 class Killed(BaseException):

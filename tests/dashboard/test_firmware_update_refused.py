@@ -12,9 +12,9 @@ from dashboard.lifecycle import updates
 from dashboard.models import FirmwareImage, FirmwarePart, Node, NodeUpdate, Rollout
 from dashboard.updates.verifying import verify
 from tests.dashboard.firmware_cast import VENDOR, trust
-from tests.dashboard.update_cast import Pair, add_image, both_labs, pair
+from tests.dashboard.update_cast import Pair, add_image, both_labs, pair, shortened
 
-__all__ = ["both_labs", "pair"]
+__all__ = ["both_labs", "pair", "shortened"]
 
 
 def refused(pair: Pair, rollout: Rollout) -> str:

@@ -9,9 +9,18 @@ from dashboard.errors import StatusConflict
 from dashboard.lifecycle import updates
 from dashboard.models import AuditEntry, Event, FirmwarePart, Node
 from dashboard.updates.verifying import verify
-from tests.dashboard.update_cast import NEW, Pair, add_image, boot, both_labs, enter_bmc, pair
+from tests.dashboard.update_cast import (
+    NEW,
+    Pair,
+    add_image,
+    boot,
+    both_labs,
+    enter_bmc,
+    pair,
+    shortened,
+)
 
-__all__ = ["both_labs", "pair"]
+__all__ = ["both_labs", "pair", "shortened"]
 
 RELEASED = UpdateState.RELEASED
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
@@ -64,8 +63,7 @@ def enter_bmc(node: Node, lab: Lab, **changes: Any) -> None:
 
 def boot(node: Node, boot_id: str) -> None:
     """Its agent is here, after this start of the machine."""
-    told = msgspec.structs.replace(inventory(node.address), boot_id=boot_id)
-    nodes.connect(node.pk, f"{node.name} {boot_id}", told)
+    nodes.connect(node.pk, f"{node.name} {boot_id}", inventory(node.address, boot_id=boot_id))
 
 
 def list_parts(node: Node) -> None:
@@ -175,30 +173,37 @@ class Pair:
 
 
 @pytest.fixture
-def pair(
-    both_labs: list[Lab],
-    monkeypatch: pytest.MonkeyPatch,
-    settings: Any,
-    tmp_path: Path,
-    db: None,
-) -> Pair:
+def shortened(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
+    """Nobody waits long, and the store is nobody else's."""
     settings.STATE_DIR = tmp_path
     for name, value in SHORT.items():
         monkeypatch.setattr(patience, name, value)
     monkeypatch.setattr(heads, "ask_stats", lambda replica: None)
+
+
+@pytest.fixture
+def pair(both_labs: list[Lab], monkeypatch: pytest.MonkeyPatch, shortened: None, db: None) -> Pair:
+    return make_pair(both_labs, monkeypatch)
+
+
+def make_pair(both_labs: list[Lab], monkeypatch: pytest.MonkeyPatch) -> Pair:
     boxes = []
     for name, lab, address in zip("ab", both_labs, ("10.0.0.1", "10.0.0.2"), strict=True):
-        lab.anew()
         box, _token = lifecycle.create_node(f"node-{name}", address)
+        lab.anew()
         enter_bmc(box, lab)
         boot(box, "first")
         list_parts(box)
         boxes.append(box)
-    ada, bob = (User.objects.create_superuser(name) for name in ("ada", "bob"))
-    actors = [Actor(one.username, one.pk, "form", "10.0.0.9") for one in (ada, bob)]
-    cast = Pair(boxes[0], boxes[1], both_labs[0], both_labs[1], actors[0], actors[1])
+    ada, bob = administrators()
+    cast = Pair(boxes[0], boxes[1], both_labs[0], both_labs[1], ada, bob)
     hear_what_is_queued(cast, monkeypatch)
     return cast
+
+
+def administrators() -> list[Actor]:
+    made = [User.objects.create_superuser(name) for name in ("ada", "bob")]
+    return [Actor(one.username, one.pk, "form", "10.0.0.9") for one in made]
 
 
 def hear_what_is_queued(cast: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
