@@ -7,9 +7,10 @@ import pytest
 
 from dashboard.choices import UpdateState
 from dashboard.errors import StatusConflict
+from dashboard.lifecycle import updates
 from dashboard.models import NodeUpdate
 from dashboard.sentences import Sentence
-from dashboard.updates import leaving, resets, runner, uploading
+from dashboard.updates import applying, patience, resets, runner, uploading
 from dashboard.updates.redfish import UpdateClient
 from tests.dashboard.update_cast import Pair, boot, both_labs, pair, shortened
 
@@ -63,8 +64,8 @@ def test_it_ends_right_with_one_image(
     steps = dict(runner.STEPS)
     killer = Killer(steps[UpdateState.APPLYING if state == "judge" else UpdateState(state)])
     if state == "judge":
-        killer.real = runner.applying._judge
-        monkeypatch.setattr(runner.applying, "_judge", killer)
+        killer.real = applying._judge
+        monkeypatch.setattr(applying, "_judge", killer)
     else:
         steps[UpdateState(state)] = killer
     monkeypatch.setattr(runner, "STEPS", steps)
@@ -112,7 +113,7 @@ def test_what_the_bmc_may_have_got_is_not_sent_again(
 def test_a_restart_that_was_not_asked_for_after_all_is_asked_for_again(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("dashboard.updates.patience.GRACE", leaving.patience.SETTLE)
+    monkeypatch.setattr("dashboard.updates.patience.GRACE", patience.SETTLE)
     monkeypatch.setattr(resets, "ask", Killer(resets.ask, before=True))
     pair.lab_a.turn(needs_reset=True)
     pair.approved(name, parts=pair.parts(name)[:1])
@@ -127,7 +128,7 @@ def test_a_step_that_kills_its_workers_is_held_in_the_end(
     def deadly(update: NodeUpdate) -> None:
         raise Killed
 
-    monkeypatch.setattr(runner.updates, "MAX_RESUMES", 2)
+    monkeypatch.setattr(updates, "MAX_RESUMES", 2)
     monkeypatch.setitem(runner.STEPS, UpdateState.PRECHECK, deadly)
     pair.approved(parts=pair.parts("BIOS")[:1])
     for _again in range(5):
@@ -142,11 +143,11 @@ def test_a_worker_that_was_only_slow_changes_nothing_any_more(pair: Pair) -> Non
     pair.approved(parts=pair.parts("BIOS")[:1])
     pair.until_state(pair.a, UpdateState.DRAINING)
     slow = pair.update(pair.a)
-    claimed = runner.updates.claim(slow.pk, slow.ticket)
+    claimed = updates.claim(slow.pk, slow.ticket)
     assert claimed is not None
     pair.overdue()
     with pytest.raises(StatusConflict):
-        runner.updates.hold(claimed, Sentence("Late."))
-    runner.updates.look_again(claimed, 0.0)
+        updates.hold(claimed, Sentence("Late."))
+    updates.look_again(claimed, 0.0)
     pair.until_state(pair.a, UpdateState.RELEASED)
     assert len(pair.lab_a.images) == 1

@@ -13,7 +13,7 @@ from dashboard.canary import Measured
 from dashboard.choices import UpdateState
 from dashboard.lifecycle import updates
 from dashboard.lifecycle.orders import heed
-from dashboard.models import FirmwarePart, Node, NodeUpdate, Replica
+from dashboard.models import FirmwarePart, Node, NodeUpdate, Replica, UpdateNote
 from dashboard.updates.verifying import verify
 from engine.errors import said
 from engine.protocol.agent import Firmware
@@ -68,9 +68,8 @@ async def approve(cast: Fleet, work: Callable[[Actor, Actor], Any]) -> None:
 
 
 async def story() -> str:
-    rows = [one async for one in NodeUpdate.objects.all()]
-    notes = [f"{note.state}: {note}" async for one in rows for note in one.notes.all()]
-    return "\n".join(f"{one.state}: {one.reason}" for one in rows) + "\n" + "\n".join(notes)
+    rows = UpdateNote.objects.select_related("update")
+    return "\n".join([f"{note.update.state} {note.state}: {note}" async for note in rows])
 
 
 async def test_what_runs_there_serves_on_from_the_other_box(

@@ -23,7 +23,7 @@ NO_BODY = 64 * 1024
 """What is read of an upload before the line is cut."""
 
 
-def build(box: Box) -> Any:
+def build(box: Box) -> flask.Flask:
     class Driver(fakedriver.FakeDriver):  # type: ignore[misc]  # the library is untyped
         """Restarts are done when they are asked for."""
 
@@ -31,8 +31,8 @@ def build(box: Box) -> Any:
             box.reset("ComputerSystem", state)
 
     fakedriver.FakeDriver = Driver
-    app = emulator.app
-    app.configure(
+    app: flask.Flask = emulator.app
+    emulator.app.configure(
         extra_config={
             "SUSHY_EMULATOR_FAKE_DRIVER": True,
             "SUSHY_EMULATOR_FEATURE_SET": "full",
@@ -72,7 +72,7 @@ def collection(path: str, members: list[str]) -> flask.Response:
     return answer({"@odata.id": path, "Members": found, "Members@odata.count": len(found)})
 
 
-def _guard(app: Any, box: Box) -> None:
+def _guard(app: flask.Flask, box: Box) -> None:
     tokens: set[str] = set()
 
     @app.before_request
@@ -111,7 +111,7 @@ def _guard(app: Any, box: Box) -> None:
         return flask.Response("", 204)
 
 
-def _inventory(app: Any, box: Box) -> None:
+def _inventory(app: flask.Flask, box: Box) -> None:
     @app.route(INVENTORY)
     def inventory() -> flask.Response:
         return collection(INVENTORY, list(box.active))
@@ -134,7 +134,7 @@ def _inventory(app: Any, box: Box) -> None:
         )
 
 
-def _updates(app: Any, box: Box) -> None:
+def _updates(app: flask.Flask, box: Box) -> None:
     def simple_update() -> flask.Response:
         asked = flask.request.get_json()
         if box.knobs.fault == "refuse":
@@ -198,7 +198,7 @@ def _task(box: Box, number: str) -> dict[str, Any]:
     }
 
 
-def _tasks(app: Any, box: Box) -> None:
+def _tasks(app: flask.Flask, box: Box) -> None:
     @app.route(f"{V1}/TaskService/Tasks")
     def tasks() -> flask.Response:
         return collection(f"{V1}/TaskService/Tasks", list(box.jobs))
@@ -231,7 +231,7 @@ def _looked_at(box: Box, number: str) -> flask.Response | None:
     return None
 
 
-def _manager(app: Any, box: Box) -> None:
+def _manager(app: flask.Flask, box: Box) -> None:
     @app.route(f"{V1}/Managers/<identity>/Actions/Manager.Reset", methods=["POST"])
     def restart(identity: str) -> flask.Response:
         box.reset("Manager", flask.request.get_json()["ResetType"])
@@ -243,11 +243,11 @@ def _manager(app: Any, box: Box) -> None:
         return answer({"PowerSupplies": [{"Name": "PSU 0", "Status": health}]})
 
 
-def _complete(app: Any, box: Box) -> None:
+def _complete(app: flask.Flask, box: Box) -> None:
     """What the emulator's own documents leave out."""
 
     def patch(name: str, extra: Callable[[], dict[str, Any]]) -> None:
-        view = app.view_functions[name]
+        view: Callable[..., Any] = app.view_functions[name]
 
         def patched(**arguments: Any) -> Any:
             response = app.make_response(view(**arguments))
