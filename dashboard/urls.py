@@ -14,6 +14,7 @@ urlpatterns = [
     path("", include("dashboard.gateway.urls")),
     path("", include("dashboard.views.chat")),
     path("monitor/", include("dashboard.views.monitor.urls")),
+    path("api/v1/", include("dashboard.api.urls")),
     path("firmware/", include("dashboard.views.firmware.urls")),
     path("", include("dashboard.views.keys")),
     path("telemetry/series", telemetry_series, name="telemetry-series"),

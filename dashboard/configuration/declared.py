@@ -79,6 +79,8 @@ class Setting:
         return self._text(value)
 
     def _nothing(self) -> Value:
+        if self.default in ("", None) and (self.optional or self.kind == "text"):
+            return self.default
         if self.optional:
             return None
         if self.kind == "text" and not self.pattern:

@@ -14,7 +14,7 @@ from dashboard.choices import DeploymentStatus
 from dashboard.gateway.routes import offered
 from dashboard.models import ApiKey
 from dashboard.texts import storable
-from dashboard.views.access import member_required
+from dashboard.views.access import may_operate, member_required
 
 MAX_NAME = 80
 
@@ -31,10 +31,12 @@ def keys(request: HttpRequest) -> HttpResponse:
         if not name or len(name) > MAX_NAME:
             error = _("A name of 1 to %s characters helps you know the key again.") % MAX_NAME
         else:
-            key = ApiKey(user=request.user, name=name)
+            manages = bool(request.POST.get("manages")) and may_operate(request)
+            key = ApiKey(user=request.user, name=name, manages=manages)
             secret = key.issue()
             key.save()
     context = {
+        "may_manage": may_operate(request),
         "keys": request.user.api_keys.all(),
         "secret": secret,
         "error": error,

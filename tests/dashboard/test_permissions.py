@@ -27,6 +27,7 @@ ARGUMENTS: dict[str, Any] = {
     "token": "nothing",
     "what": "silence",
     "form": "csv",
+    "catalogue": "engine",
 }
 ACTIONS = {
     "person-act": "role",

@@ -11,6 +11,6 @@ TABS = (
     ("sign-in-settings", _("Sign-in"), Role.ADMIN),
     ("secrets", _("Secrets"), Role.ADMIN),
     ("audit", _("Audit"), Role.ADMIN),
-    ("declared", _("As a file"), Role.OPERATOR),
+    ("declared", _("As a file"), Role.ADMIN),
     ("settings-reference", _("All settings"), Role.VIEWER),
 )

@@ -2,11 +2,14 @@
 
 from django.urls import path, re_path
 
-from dashboard.views.settings import audit, nodes, panel, people
+from dashboard.views.settings import audit, documents, nodes, panel, people
 
 urlpatterns = [
     path("settings/", panel.panel, name="settings"),
     path("settings/revisions/<int:number>/back/", panel.back, name="settings-back"),
+    path("settings/reference/", documents.reference, name="settings-reference"),
+    path("settings/file/", documents.as_file, name="declared"),
+    path("settings/file/tandem.yaml", documents.document, name="declared-document"),
     path("settings/people/", people.people, name="people"),
     re_path(
         r"^settings/people/(?P<pk>\d+)/(?P<action>role|on|off|password)/$",

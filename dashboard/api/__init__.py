@@ -1,0 +1,1 @@
+"""`/api/v1/`: what the panel's forms do, for programs."""
