@@ -8,6 +8,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.configuration.engine import ENGINE
+from dashboard.configuration.presets import preset
 from dashboard.forms.declared import SettingsForm
 from dashboard.forms.fallback import FallbackForm
 from dashboard.models import Deployment, Model
@@ -34,7 +35,8 @@ class RevisionForm:
     def __init__(self, request: HttpRequest, deployment: Deployment, *, may_change: bool) -> None:
         data = request.POST if request.method == "POST" else None
         self.model = ModelForm(deployment, data)
-        self.settings = SettingsForm(ENGINE, deployment.settings, data, may_change=may_change)
+        begun = preset(request.GET.get("preset", ""), deployment.settings, deployment.model.shape)
+        self.settings = SettingsForm(ENGINE, begun, data, may_change=may_change)
         self.fallback = FallbackForm(data, instance=deployment.fallback_or_none)
         for form in (self.model, self.fallback):
             for field in form.fields.values():

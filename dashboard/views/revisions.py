@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.audit import actor_of
 from dashboard.choices import JobKind, RevisionState
 from dashboard.configuration.declared import SettingsRefused
+from dashboard.configuration.presets import PRESETS
 from dashboard.errors import StatusConflict
 from dashboard.forms.revisions import RevisionForm
 from dashboard.lifecycle import revisions as lifecycle
@@ -70,6 +71,8 @@ def _form_page(
             "fallback": form.fallback,
             "may_change": may_operate(request),
             "revisions": deployment.revisions.all()[:5],
+            "presets": PRESETS,
+            "chosen_preset": request.GET.get("preset", ""),
         },
         status=status,
     )
