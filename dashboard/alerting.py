@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F, Min, Q
 
 from dashboard import outbox
-from dashboard.choices import NodeStatus
-from dashboard.models import Deployment, Event, Job, LogLine, Node, Rank, Replica
+from dashboard.choices import NodeStatus, UpdateState
+from dashboard.models import Deployment, Event, Job, LogLine, Node, Rank, Replica, UpdateNote
 from engine.logs import HIDDEN, redact
 from monitoring.alerts.fleet import DeploymentFacts, NodeFacts
 
@@ -21,6 +21,8 @@ class PanelFleet:
     """`monitoring.alerts.fleet.Fleet`, from the panel's own rows."""
 
     def nodes(self) -> list[NodeFacts]:
+        notes = UpdateNote.objects.filter(state=UpdateState.HELD, update__state=UpdateState.HELD)
+        held = dict(notes.values_list("update__node").annotate(Min("at")))
         return [
             NodeFacts(
                 node.pk,
@@ -29,7 +31,8 @@ class PanelFleet:
                 node.status == NodeStatus.ONLINE,
                 node.last_seen,
                 node.connected_at,
-                bool(node.made_up),
+                held=held.get(node.pk),
+                simulated=bool(node.made_up),
             )
             for node in Node.objects.defer("inventory").annotate(made_up=F("inventory__simulated"))
         ]

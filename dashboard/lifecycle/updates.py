@@ -14,7 +14,7 @@ from django.db.models.expressions import CombinedExpression
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
-from dashboard import audit, outbox
+from dashboard import audit, outbox, panel_settings
 from dashboard.audit import PANEL, Actor
 from dashboard.choices import (
     UNDERWAY_UPDATE_STATES,
@@ -27,6 +27,7 @@ from dashboard.lifecycle import evacuation
 from dashboard.lifecycle.record import record
 from dashboard.models import FirmwareImage, FirmwarePart, Node, NodeUpdate, Rollout, UpdateNote
 from dashboard.sentences import Sentence
+from dashboard.updates import window
 
 RUN_TASK = "tandem.run_update"
 LOCK = 0x6669726D
@@ -183,7 +184,10 @@ def ask_for_reset(update: NodeUpdate, actor: Actor) -> None:
 
 @transaction.atomic
 def start_due() -> None:
-    """Take the next node of what is approved and due out of service, if none is out."""
+    """Take the next node of what is approved and due out of service, if none is out and it is time
+    for it."""
+    if not window.is_open(panel_settings.current(), timezone.localtime()):
+        return
     _hold_lock()
     if NodeUpdate.objects.filter(state__in=UNDERWAY_UPDATE_STATES).exists():
         return

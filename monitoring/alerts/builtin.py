@@ -79,6 +79,7 @@ BUILT_IN: tuple[dict[str, Any], ...] = (
     _rule("silent-node", _("Silent node"), "silent", CRITICAL, 15, 5, lasts=45, calm=15),
     _rule("no-data", _("A node tells nothing"), "absent", WARNING, 30, 10),
     _rule("hung-rank", _("Hung rank"), "hung", CRITICAL, 10, 2, lasts=10, calm=15),
+    _rule("held-update", _("Firmware update held"), "held", CRITICAL, 1, 0, lasts=0, calm=0),
     _rule("slow-state", _("Slow state"), "slow", WARNING, 3, 1.5, lasts=120, calm=120),
     _rule(
         "low-power",

@@ -16,6 +16,8 @@ class NodeFacts:
     heard: datetime | None
     """When its agent last said anything."""
     connected: datetime | None
+    held: datetime | None = None
+    """Since when a firmware update that failed has kept it out of service; None: none has."""
     simulated: bool = False
     """Its readings are made up."""
 

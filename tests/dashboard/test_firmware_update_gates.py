@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboard import lifecycle, outbox
+from dashboard.alerting import PanelFleet
 from dashboard.audit import Actor
 from dashboard.choices import UNDERWAY_UPDATE_STATES, UPDATE_TRANSITIONS, UpdateState
 from dashboard.errors import StatusConflict
@@ -109,6 +110,10 @@ def test_only_a_person_gives_a_held_box_back(pair: Pair) -> None:
     pair.lab_a.turn(fault="verify")
     pair.approved()
     pair.held(pair.a)
+    assert {facts.name: facts.held is not None for facts in PanelFleet().nodes()} == {
+        "node-a": True,
+        "node-b": False,
+    }
     second = pair.approved("BMC", token="form-2", parts=pair.parts("BMC")[1:])
     pair.work()
     assert pair.update(pair.b, second).state == UpdateState.APPROVED
@@ -116,6 +121,7 @@ def test_only_a_person_gives_a_held_box_back(pair: Pair) -> None:
         evacuation.give_back(Node.objects.get(pk=pair.a.pk), pair.bob)
     updates.release(pair.update(pair.a), pair.bob)
     assert not Node.objects.get(pk=pair.a.pk).evacuated
+    assert not any(facts.held for facts in PanelFleet().nodes())
     with pytest.raises(StatusConflict, match="It is not held"):
         updates.release(pair.update(pair.a), pair.bob)
     pair.until(lambda: pair.update(pair.b, second).state == UpdateState.RELEASED)

@@ -9,6 +9,7 @@ from dashboard.choices import NodeStatus
 from dashboard.models import Deployment, Node
 from monitoring import metrics as m
 from monitoring.alerts.builtin import BUILT_IN
+from monitoring.alerts.fleet import NodeFacts
 from monitoring.alerts.kinds import KINDS
 from monitoring.alerts.world import World
 from monitoring.models import Rule, Usual
@@ -83,6 +84,15 @@ def test_a_node_is_silent_since_its_last_word() -> None:
     assert one("silent").value == pytest.approx(40, abs=5)
     Node.objects.filter(pk=node.pk).update(status=NodeStatus.OFFLINE)
     assert one("silent").value == pytest.approx(40, abs=5)
+
+
+def test_a_box_is_held_since_its_update_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = online()
+    assert one("held").value == 0.0
+    since = timezone.now() - timedelta(seconds=90)
+    facts = NodeFacts(node.pk, node.name, True, True, since, since, held=since)
+    monkeypatch.setattr(World, "nodes", {node.pk: facts})
+    assert one("held").value == pytest.approx(90, abs=5)
 
 
 def test_a_node_that_was_never_there_is_not_missed() -> None:

@@ -67,6 +67,14 @@ _ALL = (
         "node",
     ),
     Kind(
+        "held",
+        _("Held firmware update"),
+        _("How long a firmware update that failed has kept a node out of service."),
+        "seconds",
+        boxes.held,
+        "node",
+    ),
+    Kind(
         "headroom",
         _("Memory headroom"),
         _("What a host could still give, above the floor that engines leave free."),

@@ -29,6 +29,15 @@ def silent(rule: Rule, world: World) -> Iterator[Sighting]:
         yield world.sighting(subject, "seconds", observation)
 
 
+def held(rule: Rule, world: World) -> Iterator[Sighting]:
+    for subject in world.of_role(rule, "node"):
+        node = world.nodes.get(subject.node or 0)
+        if node is not None:
+            since = node.held or world.now
+            age = max(0.0, (world.now - since).total_seconds())
+            yield world.sighting(subject, "seconds", Observation(age))
+
+
 def headroom(rule: Rule, world: World) -> Iterator[Sighting]:
     for subject in world.of_role(rule, "node"):
         free = world.observe(subject.topic, m.MEMORY_AVAILABLE)
