@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from dashboard.choices import UpdateState
-from dashboard.models import Event, Node
-from dashboard.updates import patience
+from dashboard.models import Event, Node, NodeUpdate
 from tests.dashboard.update_cast import Pair, both_labs, enter_bmc, pair, shortened
 from tests.peers.bmc import make_certificate
 
@@ -73,6 +73,13 @@ def held_alone(pair: Pair, words: str, images: int | None = None) -> None:
         assert len(pair.lab_a.images) == images
 
 
+def time_runs_out(pair: Pair, words: str) -> None:
+    """While this is waited for."""
+    pair.until(lambda: str(pair.update(pair.a).reason) == words)
+    NodeUpdate.objects.filter(node=pair.a).update(deadline_at=timezone.now())
+    held_alone(pair, f"It took longer than allowed; last seen: {words}", images=1)
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_it_is_held_with_its_reason(pair: Pair, name: str) -> None:
     knobs, words = FAULTS[name]
@@ -120,36 +127,26 @@ def test_a_node_whose_agent_is_away(pair: Pair) -> None:
     held_alone(pair, "The agent of node-a is offline; start it.", images=0)
 
 
-def test_a_node_that_does_not_come_back(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "REBOOT", timedelta(seconds=0.3))
+def test_a_node_that_does_not_come_back(pair: Pair) -> None:
     pair.lab_a.turn(needs_reset=True)
     pair.approved()
-    words = "It took longer than allowed; last seen: Waiting for the node to come back."
-    held_alone(pair, words, images=1)
+    time_runs_out(pair, "Waiting for the node to come back.")
 
 
-def test_a_node_that_comes_back_with_the_old_version(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(patience, "VALIDATE", timedelta(seconds=0.3))
+def test_a_node_that_comes_back_with_the_old_version(pair: Pair) -> None:
     pair.lab_a.turn(needs_reset=True, reset_fails=True)
     pair.approved()
     pair.restart(pair.a, pair.lab_a)
-    words = "It took longer than allowed; last seen: BIOS runs 1.0.0, not 1.1.0."
-    held_alone(pair, words, images=1)
+    time_runs_out(pair, "BIOS runs 1.0.0, not 1.1.0.")
 
 
-def test_a_node_that_comes_back_with_fewer_accelerators(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(patience, "VALIDATE", timedelta(seconds=0.3))
+def test_a_node_that_comes_back_with_fewer_accelerators(pair: Pair) -> None:
     seen = dict(pair.a.inventory or Node.objects.get(pk=pair.a.pk).inventory or {})
     Node.objects.filter(pk=pair.a.pk).update(inventory={**seen, "accelerators": [{}, {}]})
     pair.lab_a.turn(needs_reset=True)
     pair.approved()
     pair.restart(pair.a, pair.lab_a)
-    words = "It took longer than allowed; last seen: 0 of 2 accelerators are seen."
-    held_alone(pair, words, images=1)
+    time_runs_out(pair, "0 of 2 accelerators are seen.")
 
 
 def in_the_store(pair: Pair) -> Path:

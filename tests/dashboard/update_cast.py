@@ -34,9 +34,9 @@ NEW = {"BIOS": "1.1.0", "BMC": "24.11.0"}
 KINDS = {"BIOS": "uefi", "BMC": "bmc"}
 SHORT = {
     "POLL": 0.02,
-    "STALL": timedelta(seconds=0.4),
-    "AWAY": timedelta(seconds=0.6),
-    "SETTLE": timedelta(seconds=0.2),
+    "STALL": timedelta(seconds=0.2),
+    "AWAY": timedelta(seconds=0.4),
+    "SETTLE": timedelta(seconds=0.1),
     "GRACE": timedelta(seconds=60),
 }
 
@@ -138,7 +138,7 @@ class Pair:
         while not done():
             assert time.monotonic() < ends, f"{self.story()}\nqueued: {self.queue}"
             self.work()
-            time.sleep(0.005)  # A poll of its own, for what another process does meanwhile.
+            time.sleep(0.01)  # A poll of its own, for what another process does meanwhile.
 
     def until_state(self, node: Node, state: UpdateState) -> NodeUpdate:
         self.until(lambda: self.update(node).state == state)

@@ -17,7 +17,7 @@ VERSIONS = {"BIOS": "1.0.0", "BMC": "24.10.1"}
 def image(version: str, size: int = 300_000) -> bytes:
     """A file that the BMC understands."""
     head = MAGIC + version.encode() + b"\n"
-    return head + bytes(index % 251 for index in range(size - len(head)))
+    return (head + bytes(range(251)) * (size // 251 + 1))[:size]
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Knobs:
     `refuse`; of both: nothing."""
 
     fault: str = ""
-    seconds: float = 0.05
+    seconds: float = 0.001
     """How long a task takes."""
     silent_after: int = 0
     """Looks at a task after which nobody is answered; 0: never."""
