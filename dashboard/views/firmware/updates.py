@@ -16,6 +16,7 @@ from dashboard.errors import StatusConflict
 from dashboard.forms.updates import ApprovalForm, RolloutForm
 from dashboard.lifecycle import updates as lifecycle
 from dashboard.models import FirmwareImage, NodeUpdate, Rollout
+from dashboard.updates.verifying import verify
 from dashboard.views.access import may_administer, may_operate, operator_required
 
 SHOWN = 50
@@ -31,6 +32,9 @@ WAY = (
     UpdateState.VALIDATING,
     UpdateState.RELEASED,
 )
+
+RESTING = (UpdateState.VERIFIED, UpdateState.APPROVED, UpdateState.RELEASED)
+"""In these nothing is being done: it waits, or is over."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,6 @@ def update_new(request: HttpRequest, image: int) -> HttpResponse:
     found = get_object_or_404(FirmwareImage, pk=image)
     form = RolloutForm(found, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        from dashboard.updates.verifying import verify
-
         cleaned = form.cleaned_data
         try:
             rollout = lifecycle.draft(
@@ -143,7 +145,7 @@ def _stops(update: NodeUpdate) -> list[Stop]:
     over = update.state in (UpdateState.HELD, UpdateState.CANCELLED)
     stops = []
     for place, state in enumerate(WAY):
-        if state == update.state and state != UpdateState.RELEASED:
+        if state == update.state and state not in RESTING:
             status = "running"
         elif over and place == reached:
             status = "failed" if update.state == UpdateState.HELD else "skipped"
