@@ -44,5 +44,6 @@ def frame(request: HttpRequest) -> dict[str, object]:
     return {
         "navigation": [_place(*place, request.path) for place in places],
         "may_talk": talks,
+        "may_administer": user is not None and may(user, Role.ADMIN),
         "tandem_version": settings.VERSION,
     }

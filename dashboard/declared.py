@@ -32,6 +32,7 @@ from dashboard.lifecycle import revisions
 from dashboard.lifecycle import settings as settings_of
 from dashboard.models import Deployment, Model, Node
 from dashboard.sentences import Sentence
+from monitoring.scopes import NOTHING, Hidden
 
 FORM = 1
 TOP = ("tandem", "panel", "nodes", "deployments")
@@ -62,12 +63,12 @@ class _Loader(yaml.SafeLoader):
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: dict[Any, Any] = {}
     for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+        key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str):
             raise _refused(key_node, _("a name must be a text, not %(name)s."), name=str(key)[:60])
         if key in seen:
             raise _refused(key_node, _("%(name)s stands here a second time."), name=key[:60])
-        seen[key] = loader.construct_object(value_node, deep=True)  # type: ignore[no-untyped-call]
+        seen[key] = loader.construct_object(value_node, deep=True)
     return seen
 
 
@@ -103,11 +104,13 @@ def load(text: str) -> dict[str, Any]:
     return found
 
 
-def export() -> str:
+def export(hidden: Hidden = NOTHING) -> str:
     """What is in effect now, as a document that `apply` takes."""
     document: dict[str, Any] = {"tandem": FORM, "panel": _told(PANEL, panel_settings.kept())}
     document["nodes"] = {
-        node.name: _told(NODE, node.settings) for node in Node.objects.all() if not node.simulated
+        node.name: _told(NODE, node.settings)
+        for node in Node.objects.exclude(pk__in=hidden.nodes)
+        if not node.simulated
     }
     document["deployments"] = {
         row.name: {
@@ -116,7 +119,7 @@ def export() -> str:
             "settings": _told(ENGINE, row.settings),
             "fallback": revisions.content_of(row)["fallback"],
         }
-        for row in Deployment.objects.select_related("model")
+        for row in Deployment.objects.exclude(pk__in=hidden.deployments).select_related("model")
     }
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 

@@ -15,7 +15,7 @@ from monitoring.accounts.effects import TOO_FEW_READINGS, Effect, Points, Spans,
 from monitoring.metrics import NOISE, POWER, TOKENS_PER_SECOND
 from monitoring.models import LimitSpan
 from monitoring.noise import energetic_mean
-from monitoring.scopes import Subject
+from monitoring.scopes import NOTHING, Hidden, Subject
 from monitoring.storage.series import Series, history
 
 WEEK = timedelta(days=7)
@@ -48,15 +48,16 @@ class Effects:
     rows: list[Row]
 
 
-def effects(zone: str) -> Effects:
+def effects(zone: str, hidden: Hidden = NOTHING) -> Effects:
     """Of the last two weeks; without rows where nothing was held back in them."""
     now = timezone.now()
     since, where = now - WEEKS * WEEK, ZoneInfo(zone)
     spans = _spans(since, now)
     if not spans:
         return Effects(since, [])
-    nodes = list(Node.objects.filter(pk__in=spans).order_by("name")[:MOST_NODES])
-    rows = _speeds(spans, since, where) + _boxes(nodes, spans, since, where)
+    shown = Node.objects.filter(pk__in=spans).exclude(pk__in=hidden.nodes)
+    nodes = list(shown.order_by("name")[:MOST_NODES])
+    rows = _speeds(spans, since, where, hidden) + _boxes(nodes, spans, since, where)
     return Effects(since, rows)
 
 
@@ -69,10 +70,13 @@ def _spans(since: datetime, now: datetime) -> dict[int, Spans]:
     return dict(found)
 
 
-def _speeds(spans: Mapping[int, Spans], since: datetime, zone: ZoneInfo) -> list[Row]:
+def _speeds(
+    spans: Mapping[int, Spans], since: datetime, zone: ZoneInfo, hidden: Hidden
+) -> list[Row]:
     """Each deployment's generation, while a box of it was held back and otherwise."""
     launches: dict[int, list[Replica]] = defaultdict(list)
     rows = Replica.objects.exclude(ended_at__lt=since).prefetch_related("ranks")
+    rows = rows.exclude(deployment__in=hidden.deployments)
     for replica in rows:
         launches[replica.deployment_id].append(replica)
     names = dict(Deployment.objects.filter(pk__in=launches).values_list("pk", "name"))

@@ -18,7 +18,7 @@ from monitoring.accounts.energy import Account, Tenure, Tokens, Used
 from monitoring.accounts.tariffs import Priced, Tariff
 from monitoring.metrics import ENERGY, GENERATED_TOKENS, PROMPT_TOKENS
 from monitoring.models import PriceList
-from monitoring.scopes import Subject
+from monitoring.scopes import NOTHING, Hidden, Subject
 from monitoring.storage.series import gains
 
 SpanName = Literal["day", "week", "month", "year"]
@@ -195,12 +195,12 @@ class Ledger:
         )
 
 
-def open_ledger(name: SpanName, now: datetime | None = None) -> Ledger:
-    """Of the whole fleet, up to now."""
+def open_ledger(name: SpanName, now: datetime | None = None, hidden: Hidden = NOTHING) -> Ledger:
+    """Of what may be seen of the fleet, up to now."""
     now = now or timezone.now()
-    nodes, left_out = _counted()
+    nodes, left_out = _counted(hidden)
     window = Window.up_to(now, name, len(nodes))
-    tenures = _tenures(window)
+    tenures = _tenures(window, hidden)
     named = {tenure.deployment for tenure in tenures}
     return Ledger(
         window,
@@ -214,17 +214,18 @@ def open_ledger(name: SpanName, now: datetime | None = None) -> Ledger:
     )
 
 
-def _counted() -> tuple[dict[int, Node], int]:
+def _counted(hidden: Hidden) -> tuple[dict[int, Node], int]:
     """What is made up never counts beside what is real; alone it is shown, and labelled."""
-    found = list(Node.objects.order_by("name"))
+    found = list(Node.objects.exclude(pk__in=hidden.nodes).order_by("name"))
     real = [node for node in found if not node.simulated]
     counted = real or found
     return {node.pk: node for node in counted}, len(found) - len(counted)
 
 
-def _tenures(window: Window) -> list[Tenure]:
+def _tenures(window: Window, hidden: Hidden) -> list[Tenure]:
     rows = (
         Replica.objects.filter(created__lt=window.until)
+        .exclude(deployment__in=hidden.deployments)
         .filter(Q(ended_at=None) | Q(ended_at__gt=window.since))
         .prefetch_related("ranks")
         .order_by("pk")

@@ -10,9 +10,11 @@ from django.db.models import Aggregate, Case, F, FloatField, Q, QuerySet, Value,
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
 
+from dashboard.access import seen
 from dashboard.choices import EventLevel, JobStatus, MessageRole, RequestOutcome
 from dashboard.models import ApiRequest, Deployment, Event, Job, Message
 from monitoring.models import Alert, LimitSpan
+from monitoring.scopes import NOTHING, Hidden
 
 ScopeName = Literal["fleet", "node", "deployment"]
 MOST_OF_A_KIND = 200
@@ -50,6 +52,7 @@ class Marker:
 class Stretch:
     since: datetime
     until: datetime
+    hidden: Hidden = NOTHING
 
     def within(self, begins: str, ends: str) -> Q:
         """What began before its end and was not over at its beginning."""
@@ -57,8 +60,16 @@ class Stretch:
         return Q(**{f"{begins}__lte": self.until}) & open_or_later
 
 
-def markers(scope: ScopeName, pk: int | None, since: datetime, until: datetime) -> list[Marker]:
-    stretch = Stretch(since, until)
+def markers(
+    scope: ScopeName,
+    pk: int | None,
+    since: datetime,
+    until: datetime,
+    hidden: Hidden = NOTHING,
+) -> list[Marker]:
+    if scope != "fleet" and pk in (hidden.nodes if scope == "node" else hidden.deployments):
+        return []
+    stretch = Stretch(since, until, hidden)
     found = [
         *_jobs(scope, pk, stretch),
         *_alerts(scope, pk, stretch),
@@ -76,7 +87,7 @@ def _jobs(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator[Marker
         jobs = jobs.filter(deployment=pk)
     elif scope == "node":
         jobs = jobs.filter(deployment__replicas__ranks__node=pk).distinct()
-    for job in jobs[:MOST_OF_A_KIND]:
+    for job in seen(jobs, stretch.hidden, node="")[:MOST_OF_A_KIND]:
         yield Marker(
             job.created.timestamp(),
             _seconds(job.finished_at),
@@ -94,7 +105,7 @@ def _jobs(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator[Marker
 
 def _alerts(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator[Marker]:
     alerts = Alert.objects.filter(stretch.within("fired", "resolved"), fired__isnull=False)
-    alerts = _own(alerts, scope, pk).select_related("node", "deployment")
+    alerts = seen(_own(alerts, scope, pk), stretch.hidden).select_related("node", "deployment")
     graver = Case(When(severity="critical", then=0), When(severity="warning", then=1), default=2)
     for alert in alerts.order_by(graver, "-fired")[:MOST_OF_A_KIND]:
         assert alert.fired is not None
@@ -110,7 +121,7 @@ def _alerts(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator[Mark
 
 def _events(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator[Marker]:
     events = Event.objects.filter(at__gte=stretch.since, at__lte=stretch.until)
-    events = _own(events, scope, pk).select_related("node", "deployment")
+    events = seen(_own(events, scope, pk), stretch.hidden).select_related("node", "deployment")
     graver = Case(
         When(level=EventLevel.ERROR, then=Value(0)),
         When(level=EventLevel.WARNING, then=Value(1)),
@@ -126,7 +137,7 @@ def _quiet_hours(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterator
         spans = spans.filter(node__ranks__replica__deployment=pk).distinct()
     elif scope == "node":
         spans = spans.filter(node=pk)
-    for span in spans[:MOST_OF_A_KIND]:
+    for span in seen(spans, stretch.hidden, deployment="")[:MOST_OF_A_KIND]:
         yield Marker(
             span.since.timestamp(),
             _seconds(span.until),
@@ -147,6 +158,8 @@ def _requests(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterable[Ma
     if scope == "deployment":
         names = Deployment.objects.filter(pk__in=[pk]).values("name")
         answers = answers.filter(conversation__route__in=names)
+    hidden = Deployment.objects.filter(pk__in=stretch.hidden.deployments).values("name")
+    answers = answers.exclude(conversation__route__in=hidden)
     rows = answers.order_by("-created").values_list("created", "route", "metrics", "error")
     for created, route, metrics, error in rows[:MOST_OF_A_KIND]:
         seconds = (metrics or {}).get("seconds")
@@ -172,7 +185,7 @@ def _api_requests(scope: ScopeName, pk: int | None, stretch: Stretch) -> Iterato
     if scope == "node":
         return
     rows = ApiRequest.objects.filter(begun__gte=stretch.since, begun__lte=stretch.until)
-    rows = _own(rows, scope, pk)
+    rows = seen(_own(rows, scope, pk), stretch.hidden, node="")
     median = None
     if stretch.until - stretch.since <= SLOW_WITHIN:
         median = rows.aggregate(it=_Median("first_token_seconds"))["it"]

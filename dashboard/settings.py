@@ -64,6 +64,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "dashboard.identity.guard.require_second_factor",
+    "dashboard.identity.teams.hide_from_others",
     "django.contrib.messages.middleware.MessageMiddleware",
     "dashboard.middleware.audit_trail",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

@@ -9,8 +9,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from dashboard.access import seen
 from dashboard.models import Event, Job
 from monitoring.models import Alert, Incident
+from monitoring.scopes import NOTHING, Hidden
 
 AROUND = timedelta(minutes=5)
 """Before the incident and after it."""
@@ -31,7 +33,7 @@ class Moment:
     url: str = ""
 
 
-def timeline(incident: Incident, alerts: list[Alert]) -> list[Moment]:
+def timeline(incident: Incident, alerts: list[Alert], hidden: Hidden = NOTHING) -> list[Moment]:
     """The oldest first."""
     nodes = known({incident.node_id, *(alert.node_id for alert in alerts)})
     deployments = known({incident.deployment_id, *(alert.deployment_id for alert in alerts)})
@@ -40,7 +42,7 @@ def timeline(incident: Incident, alerts: list[Alert]) -> list[Moment]:
     mine = Q(node__in=nodes) | Q(deployment__in=deployments)
     found = [
         *_alerts(alerts),
-        *_events(mine, since, until),
+        *_events(mine, since, until, hidden),
         *_jobs(deployments, since, until),
         *_people(incident),
         *_messages(incident),
@@ -63,9 +65,10 @@ def _alerts(alerts: list[Alert]) -> Iterator[Moment]:
             yield Moment(alert.resolved, "info", _("Alert"), over, alert.ending)
 
 
-def _events(mine: Q, since: datetime, until: datetime) -> Iterator[Moment]:
+def _events(mine: Q, since: datetime, until: datetime, hidden: Hidden) -> Iterator[Moment]:
     events = Event.objects.filter(mine, at__range=(since, until))
-    for event in events.select_related("node", "deployment")[:MOST]:
+    shown = seen(events.select_related("node", "deployment"), hidden)
+    for event in shown[:MOST]:
         subject = event.deployment or event.node
         url = ""
         if event.deployment:

@@ -56,18 +56,41 @@ def topic_of(node: int | None, subject: str) -> str:
     return subject if alone else f"{node}/{subject}"
 
 
-Resolver = Callable[[ScopeName, int | None], list[Subject]]
+@dataclass(frozen=True)
+class Hidden:
+    """Keys of what somebody may not see. Those from whom the same is hidden are told the same."""
 
-_resolvers: list[Resolver] = []
+    nodes: frozenset[int] = frozenset()
+    deployments: frozenset[int] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.deployments)
 
 
-def register(resolver: Resolver) -> None:
+NOTHING = Hidden()
+
+Resolver = Callable[[ScopeName, int | None, Hidden], list[Subject]]
+Limiter = Callable[[object], Hidden]
+
+_resolvers: list[tuple[Resolver, Limiter]] = []
+
+
+def register(resolver: Resolver, limiter: Limiter) -> None:
     """Called once when the application is ready. Later ones replace earlier ones."""
-    _resolvers[:] = [resolver]
+    _resolvers[:] = [(resolver, limiter)]
 
 
-def subjects(scope: ScopeName, pk: int | None = None) -> list[Subject]:
-    """In the order lines are drawn; empty when the thing is gone or nothing runs."""
+def subjects(scope: ScopeName, pk: int | None = None, hidden: Hidden = NOTHING) -> list[Subject]:
+    """In the order lines are drawn; empty when the thing is gone, hidden, or nothing runs."""
+    return _registered()[0](scope, pk, hidden)
+
+
+def hidden_from(user: object) -> Hidden:
+    """What the signed-in person may not see."""
+    return _registered()[1](user)
+
+
+def _registered() -> tuple[Resolver, Limiter]:
     if not _resolvers:
         raise RuntimeError("No resolver was registered with monitoring.scopes.")
-    return _resolvers[0](scope, pk)
+    return _resolvers[0]

@@ -18,7 +18,7 @@ from msgspec import Meta
 from monitoring import metrics
 from monitoring.charts import panels as charts
 from monitoring.charts.derived import derived, only_derived
-from monitoring.scopes import Subject, subjects
+from monitoring.scopes import Subject, hidden_from, subjects
 from monitoring.storage.series import History, history
 from monitoring.storage.series_csv import csv_response
 from monitoring.storage.series_json import series_json
@@ -97,7 +97,7 @@ def _answer(request: HttpRequest) -> Asked:
     query = msgspec.convert(given, SeriesQuery, strict=False)
     now = timezone.now()
     since, until = _span(query, now)
-    wanted = subjects(query.scope, query.id)
+    wanted = subjects(query.scope, query.id, hidden_from(request.user))
     names = _metrics(query)
     read = derived if only_derived(names) else history
     found = read(wanted, names, since, until, query.points)

@@ -3,7 +3,7 @@ session or of an account."""
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -13,13 +13,23 @@ from django.db import Error
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 15.0
+LOOK_SECONDS = 4.0
 
 
-async def signed_out(scope: Mapping[str, Any]) -> None:
-    """Ends once the socket's user is no longer signed in."""
-    while await _signed_in(scope):
+async def signed_out(
+    scope: Mapping[str, Any], still: Callable[[], Awaitable[bool]] | None = None
+) -> None:
+    """Ends once the socket's user is no longer signed in, or what else is asked no longer holds."""
+    while await _signed_in(scope) and await _holds(still):
         await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _holds(still: Callable[[], Awaitable[bool]] | None) -> bool:
+    try:
+        return still is None or await still()
+    except Error as error:
+        log.info("What somebody may see cannot be read: %s", error)
+        return True
 
 
 async def _signed_in(scope: Mapping[str, Any]) -> bool:

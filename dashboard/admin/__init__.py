@@ -2,9 +2,12 @@
 
 from django.apps import apps
 from django.contrib import admin
+from django.http import HttpRequest
 from django_celery_beat import models as beat
 
+from dashboard.access import may
 from dashboard.admin import access, catalog, deployments, fleet, history
+from dashboard.choices import Role
 
 __all__ = ["access", "catalog", "deployments", "fleet", "history"]
 
@@ -25,3 +28,10 @@ for label in ("account", "socialaccount", "mfa", "usersessions"):
     for row in apps.get_app_config(label).get_models():
         if admin.site.is_registered(row):
             admin.site.unregister(row)
+
+
+def _is_administrator(request: HttpRequest) -> bool:
+    return may(request.user, Role.ADMIN)
+
+
+admin.site.has_permission = _is_administrator  # type: ignore[method-assign]  # the role, not a flag

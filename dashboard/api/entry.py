@@ -17,6 +17,7 @@ from dashboard.configuration.declared import SettingsRefused
 from dashboard.errors import StatusConflict
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.keys import authenticate
+from dashboard.identity.teams import check
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
@@ -47,6 +48,7 @@ def entry(
                 if request.method not in methods:
                     raise Refusal(405, _("This address takes %s.") % ", ".join(methods))
                 _check(request, reading if request.method in READING else writing)
+                check(request)
                 return view(request, *args, **kwargs)
             except Refusal as refusal:
                 return _told(refusal.status, refusal.message, refusal.fields)

@@ -18,7 +18,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from dashboard import conversations, leaving
-from dashboard.access import may
+from dashboard.access import hidden_routes, may
 from dashboard.choices import MessageStatus, Role
 from dashboard.consumers.answer import Answering
 from dashboard.conversations import Turn
@@ -28,6 +28,7 @@ from dashboard.gateway.patience import patiently
 from dashboard.gateway.reconnect import attached
 from dashboard.parameters import Parameters
 from dashboard.texts import storable
+from monitoring.visitors import signed_out
 
 logger = logging.getLogger(__name__)
 SIGNED_OUT = 4403
@@ -88,6 +89,8 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
     answering: Answering | None = None
     task: asyncio.Task[None] | None = None
     gone = False
+    _signed_in: asyncio.Task[None] | None = None
+    """Ends with the user's session, or with the right to talk."""
 
     async def connect(self) -> None:
         await self.accept()
@@ -98,6 +101,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
             await self.close(SIGNED_OUT)
             return
         self._speak()
+        self._signed_in = asyncio.create_task(self._sign_out())
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         try:
@@ -121,6 +125,16 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
         if self.answering is not None:
             self.answering.left = leaving.asked()
         await self._stop()
+        if self._signed_in is not None:
+            self._signed_in.cancel()
+            await asyncio.wait({self._signed_in})
+
+    async def _sign_out(self) -> None:
+        await signed_out(self.scope, database_sync_to_async(self._still_signed_in))
+        text = _("You were signed out. Sign in in another tab, then send it again here.")
+        await self._say("error", message=text)
+        with suppress(OSError):
+            await self.close(SIGNED_OUT)
 
     async def _begin(self, message: Send | Again) -> None:
         if self.task is not None and not self.task.done():
@@ -152,6 +166,8 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
             turn = await patiently(conversations.unfinished, self.scope["user"], conversation)
             if turn is None:
                 return
+            if turn.conversation.route in await patiently(hidden_routes, self.scope["user"]):
+                return
             passage = await self._take_up(turn)
             if passage is not None:
                 self.answering = Answering(turn, {}, self._send_message, passage)
@@ -170,10 +186,13 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
         session = self.scope.get("session")
         if session is not None and not session.exists(session.session_key):
             return False
-        return User.objects.filter(pk=self.scope["user"].pk, is_active=True).exists()
+        user = User.objects.filter(pk=self.scope["user"].pk, is_active=True).first()
+        return user is not None and may(user, Role.MEMBER)
 
     def _turn(self, message: Send | Again) -> Turn:
         user = self.scope["user"]
+        if message.route in hidden_routes(user):
+            raise TandemError(_("There is no model named “%(name)s”.") % {"name": message.route})
         if len(message.system) > MAX_TEXT:
             raise TandemError(_("Instructions may have at most %s characters.") % MAX_TEXT)
         if isinstance(message, Again):

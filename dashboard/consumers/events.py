@@ -5,9 +5,12 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
+from dashboard.access import hidden_from
 from dashboard.outbox import FLEET, deployment_group
+from monitoring.scopes import NOTHING, Hidden
 from monitoring.visitors import signed_out
 
 SIGNED_OUT = 4403
@@ -30,12 +33,14 @@ class EventsConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chann
     watched: str | None = None
     signed_in: asyncio.Task[None] | None = None
     """Ends with the user's session."""
+    hidden: Hidden = NOTHING
 
     async def connect(self) -> None:
         await self.accept()
         if not self.scope["user"].is_authenticated:
             await self.close(SIGNED_OUT)
             return
+        await self._look()
         await self.channel_layer.group_add(FLEET, self.channel_name)
         self.signed_in = asyncio.create_task(self._sign_out())
 
@@ -56,13 +61,27 @@ class EventsConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chann
         except msgspec.DecodeError:
             await self.close(UNREADABLE)
             return
-        await self._watch(deployment_group(message.watch.deployment))
+        watched = message.watch.deployment
+        hidden = watched in self.hidden.deployments
+        await self._watch(None if hidden else deployment_group(watched))
 
     async def event(self, message: dict[str, Any]) -> None:
-        await self.send_json(message["event"])
+        event = message["event"]
+        if event["id"] not in self._hidden_of(event["kind"]):
+            await self.send_json(event)
+
+    def _hidden_of(self, kind: str) -> frozenset[int]:
+        if kind in ("node", "firmware"):
+            return self.hidden.nodes
+        return self.hidden.deployments if kind in ("deployment", "log") else frozenset()
+
+    async def _look(self) -> bool:
+        """What may be seen now; teams change while a page is open."""
+        self.hidden = await database_sync_to_async(hidden_from)(self.scope["user"])
+        return True
 
     async def _sign_out(self) -> None:
-        await signed_out(self.scope)
+        await signed_out(self.scope, self._look)
         with suppress(OSError):
             await self.close(SIGNED_OUT)
 

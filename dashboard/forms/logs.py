@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.choices import LogLevel
 from dashboard.models import Deployment, LogLine, Node, Replica
 from dashboard.texts import storable
+from monitoring.scopes import NOTHING, Hidden
 
 WORSE = {
     "warning": (LogLevel.WARNING, LogLevel.ERROR, LogLevel.CRITICAL),
@@ -72,10 +73,13 @@ class LogForm(forms.Form):
     begin = MomentField(label=_("From (UTC)"), required=False)
     end = MomentField(label=_("To (UTC)"), required=False)
 
-    def __init__(self, data: object) -> None:
+    def __init__(self, data: object, hidden: Hidden = NOTHING) -> None:
         super().__init__(data)  # type: ignore[arg-type]  # a query's dictionary
-        nodes = Node.objects.order_by("name").values_list("name", flat=True)
-        deployments = Deployment.objects.order_by("name").values_list("name", flat=True)
+        self.hidden = hidden
+        nodes = Node.objects.exclude(pk__in=hidden.nodes)
+        nodes = nodes.order_by("name").values_list("name", flat=True)
+        deployments = Deployment.objects.exclude(pk__in=hidden.deployments)
+        deployments = deployments.order_by("name").values_list("name", flat=True)
         for name, values in (("node", nodes), ("deployment", deployments), ("source", SOURCES)):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
@@ -88,6 +92,7 @@ class LogForm(forms.Form):
         """Newest first. Only of a form that is valid."""
         wanted = self.cleaned_data
         found = LogLine.objects.order_by("-pk").select_related("node", "job__deployment")
+        found = _without(found, self.hidden)
         if wanted["q"]:
             found = found.filter(Q(text__icontains=wanted["q"]) | Q(request=wanted["q"]))
         if wanted["node"]:
@@ -107,6 +112,14 @@ class LogForm(forms.Form):
         if wanted["end"]:
             found = found.filter(at__lte=wanted["end"])
         return found
+
+
+def _without(lines: QuerySet[LogLine], hidden: Hidden) -> QuerySet[LogLine]:
+    if hidden.deployments:
+        launches = Replica.objects.filter(deployment__in=hidden.deployments)
+        lines = lines.exclude(launch__in=launches.values("launch"))
+        lines = lines.exclude(job__deployment__in=hidden.deployments)
+    return lines.exclude(node__in=hidden.nodes) if hidden.nodes else lines
 
 
 SOURCES = ("head", "rank", "agent", "kernel", "job")

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from dashboard.forms.logs import MomentField
 from dashboard.models import Deployment, Node
 from monitoring.models import Maintenance, Rule, Silence
+from monitoring.scopes import NOTHING, Hidden
 
 LONGEST = timedelta(days=90)
 HOURS = (
@@ -45,6 +46,13 @@ class HushForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
         error_messages={"required": gettext_lazy("Say why; others will read it.")},
     )
+
+    def __init__(self, *args: Any, hidden: Hidden = NOTHING, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, keys in (("node", hidden.nodes), ("deployment", hidden.deployments)):
+            field = self.fields[name]
+            assert isinstance(field, forms.ModelChoiceField)
+            field.queryset = field.queryset.exclude(pk__in=keys)
 
 
 class SilenceForm(HushForm):

@@ -10,11 +10,13 @@ from django.utils.translation import gettext_lazy as _
 
 from dashboard.firmware.fitting import fits
 from dashboard.models import FirmwareImage, FirmwarePart
+from monitoring.scopes import NOTHING, Hidden
 
 
-def fitting_parts(image: FirmwareImage) -> list[FirmwarePart]:
+def fitting_parts(image: FirmwareImage, hidden: Hidden = NOTHING) -> list[FirmwarePart]:
     """Parts that the image may go on, one a node, by the nodes' names."""
     rows = FirmwarePart.objects.filter(component=image.component, updatable=True)
+    rows = rows.exclude(node__in=hidden.nodes)
     found: dict[int, FirmwarePart] = {}
     for part in rows.select_related("node").order_by("node__name", "name"):
         if fits(image.component, image.fits, part) and not part.node.simulated:
@@ -58,10 +60,10 @@ class RolloutForm(forms.Form):
         help_text=_("In UTC; empty: as soon as it is approved."),
     )
 
-    def __init__(self, image: FirmwareImage, data: Any = None) -> None:
+    def __init__(self, image: FirmwareImage, data: Any = None, hidden: Hidden = NOTHING) -> None:
         super().__init__(data, initial={"token": secrets.token_urlsafe(24)})
         self.image = image
-        self.offered = fitting_parts(image)
+        self.offered = fitting_parts(image, hidden)
         field = self.fields["parts"]
         assert isinstance(field, PartsField)
         field.version = image.version

@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dashboard.access import may
+from dashboard.access import hidden_routes, may
 from dashboard.choices import Role
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.patience import AWAY, once, patiently
@@ -54,6 +54,7 @@ def authenticate(header: str) -> ApiKey:
             status=403,
             code="not_allowed",
         )
+    key.hidden_routes = hidden_routes(key.user)
     _touch(key)
     return key
 

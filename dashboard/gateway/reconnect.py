@@ -27,6 +27,9 @@ async def reconnected(
     passage = await attached(known.number, known.launch, record=record)
     if passage is None:
         raise unknown_stream()
+    if passage.request.route in owner.hidden_routes:
+        passage.close()
+        raise unknown_stream()
     return passage, known.number
 
 

@@ -11,6 +11,7 @@ from dashboard.choices import (
     ReplicaStatus,
 )
 from dashboard.gateway.errors import ApiError
+from dashboard.gateway.patience import patiently
 from dashboard.models import Deployment, Rank, Replica
 from dashboard.texts import storable
 
@@ -54,13 +55,19 @@ class NotReady(ApiError):
     soon = False
 
 
-def find_deployment(name: str) -> Deployment:
-    """404 with the names that exist when there is no such route."""
+def find_deployment(name: str, hidden: frozenset[str] | None = None) -> Deployment:
+    """404 with the names that exist when there is no such route, or it is hidden."""
     rows = Deployment.objects.select_related("model")
     deployment = rows.filter(name=storable(name)).first()
-    if deployment is None:
-        raise _unknown(name)
+    if deployment is None or name in (hidden or ()):
+        raise _unknown(name, hidden)
     return deployment
+
+
+async def check_route(name: str, hidden: frozenset[str]) -> None:
+    """404, as if it were not there, for one that is hidden from who asks."""
+    if name in hidden:
+        raise await patiently(_unknown, name, hidden)
 
 
 def find_targets(name: str) -> list[Target]:
@@ -114,9 +121,11 @@ def answering_ranks(launch: str) -> list[dict[str, str | int]]:
     return [{"rank": rank.rank, "node": rank.node.name} for rank in ranks]
 
 
-def offered() -> list[Deployment]:
-    """The routes somebody wants to run, ready or on their way."""
-    return list(Deployment.objects.select_related("model").filter(wanted=True))
+def offered(hidden: frozenset[str] | None = None) -> list[Deployment]:
+    """The routes somebody wants to run, ready or on their way, but for those that are hidden; for
+    nobody in particular, those of no team."""
+    rows = Deployment.objects.select_related("model").filter(wanted=True)
+    return list(rows.filter(teams=None) if hidden is None else rows.exclude(name__in=hidden))
 
 
 def loading_progress(deployment: Deployment) -> float | None:
@@ -149,8 +158,8 @@ def _not_ready(deployment: Deployment) -> NotReady:
     return error
 
 
-def _unknown(name: str) -> ApiError:
-    names = ", ".join(row.name for row in offered())
+def _unknown(name: str, hidden: frozenset[str] | None = None) -> ApiError:
+    names = ", ".join(row.name for row in offered(hidden))
     text = _("There is no model named “%(name)s”.") % {"name": name}
     hint = _("Available: %(names)s.") % {"names": names} if names else _("Nothing is deployed yet.")
     return ApiError(f"{text} {hint}", status=404, code="model_not_found", param="model")

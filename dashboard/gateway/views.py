@@ -20,7 +20,7 @@ from dashboard.gateway.passage import Passage
 from dashboard.gateway.patience import patiently
 from dashboard.gateway.reconnect import reconnected
 from dashboard.gateway.record import Record
-from dashboard.gateway.routes import find_deployment, offered
+from dashboard.gateway.routes import check_route, find_deployment, offered
 from dashboard.gateway.stream import Relay, read_counts
 from dashboard.models import ApiKey, Deployment
 from engine.logs import request_id
@@ -124,13 +124,13 @@ def _authorization(request: HttpRequest) -> str:
 
 
 def _list_models(authorization: str) -> HttpResponse:
-    authenticate(authorization)
-    return _json({"object": "list", "data": [_described(entry) for entry in offered()]})
+    hidden = authenticate(authorization).hidden_routes
+    return _json({"object": "list", "data": [_described(entry) for entry in offered(hidden)]})
 
 
 def _show_model(authorization: str, name: str) -> HttpResponse:
-    authenticate(authorization)
-    return _json(_described(find_deployment(name)))
+    hidden = authenticate(authorization).hidden_routes
+    return _json(_described(find_deployment(name, hidden)))
 
 
 def _described(deployment: Deployment) -> dict[str, Any]:
@@ -158,6 +158,7 @@ async def _forward(request: HttpRequest, path: str) -> HttpResponseBase:
         record.came_from(owner)
         asked = _read(request, path)
         record.asks(asked)
+        await check_route(asked.route, owner.hidden_routes)
         passage = Passage(asked, record)
         close_in_the_end(request, passage)
         answer = await passage.open()

@@ -25,6 +25,8 @@ class ApiKey(models.Model):
     created = models.DateTimeField(_("created"), auto_now_add=True)
     last_used = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
     revoked = models.DateTimeField(_("revoked"), null=True, blank=True)
+    hidden_routes: frozenset[str] = frozenset()
+    """Deployments of teams that its owner is no member of, as the gateway has last read them."""
 
     class Meta:
         ordering = ["-created"]

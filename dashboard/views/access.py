@@ -9,8 +9,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
-from dashboard.access import may
+from dashboard.access import hidden_from, may
 from dashboard.choices import Role
+from monitoring.scopes import NOTHING, Hidden
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
@@ -28,6 +29,17 @@ def may_operate(request: HttpRequest) -> bool:
 
 def may_administer(request: HttpRequest) -> bool:
     return may(request.user, Role.ADMIN)
+
+
+def hidden_of(request: HttpRequest) -> Hidden:
+    """What the request's person may not see; read once a request."""
+    whose: int | None
+    known: Hidden
+    whose, known = getattr(request, "tandem_hidden", (None, NOTHING))
+    if whose is None or whose != request.user.pk:
+        known = hidden_from(request.user)
+        request.tandem_hidden = (request.user.pk, known)  # type: ignore[attr-defined]  # ours
+    return known
 
 
 def requires(role: Role) -> Callable[[View[P]], View[P]]:

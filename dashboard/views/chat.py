@@ -15,7 +15,7 @@ from dashboard.choices import ANSWERING_REPLICA_STATUSES, MessageRole
 from dashboard.gateway.routes import loading_progress
 from dashboard.models import Conversation, Deployment, Message
 from dashboard.texts import storable
-from dashboard.views.access import member_required
+from dashboard.views.access import hidden_of, member_required
 from dashboard.views.live import PRIMARIES_FIRST
 
 
@@ -26,7 +26,7 @@ def chat(request: HttpRequest, pk: int | None = None) -> HttpResponse:
     if conversation is not None:
         conversations.close_abandoned(conversation)
     rows = list(conversation.messages.all()) if conversation else []
-    routes = [_described(row) for row in _deployments()]
+    routes = [_described(row) for row in _deployments(request)]
     latest = conversations.search(_user(request))
     context = {
         "conversation": conversation,
@@ -63,7 +63,7 @@ def message(request: HttpRequest, pk: int, message_pk: int) -> HttpResponse:
 @member_required
 @require_GET
 def routes(request: HttpRequest) -> JsonResponse:
-    return JsonResponse({"routes": [_described(row) for row in _deployments()]})
+    return JsonResponse({"routes": [_described(row) for row in _deployments(request)]})
 
 
 @member_required
@@ -95,8 +95,9 @@ def _own(request: HttpRequest, pk: int) -> Conversation:
         raise Http404(str(error)) from error
 
 
-def _deployments() -> list[Deployment]:
-    return list(Deployment.objects.select_related("model"))
+def _deployments(request: HttpRequest) -> list[Deployment]:
+    rows = Deployment.objects.exclude(pk__in=hidden_of(request).deployments)
+    return list(rows.select_related("model"))
 
 
 def _described(deployment: Deployment) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import lifecycle
+from dashboard.access import seen
 from dashboard.choices import DeploymentStatus, ReplicaRole
 from dashboard.errors import TandemError
 from dashboard.forms.deployments import DeploymentForm
 from dashboard.forms.fallback import FallbackForm
 from dashboard.models import Deployment, Job, LogLine, Model
 from dashboard.texts import storable
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.live import with_live_replica
 from dashboard.views.plan import Launch, draw_launches
 
@@ -41,7 +42,9 @@ def deployments(request: HttpRequest) -> HttpResponse:
         request,
         "deployments/list.html",
         {
-            "deployments": with_live_replica(Deployment.objects.all()),
+            "deployments": with_live_replica(
+                Deployment.objects.exclude(pk__in=hidden_of(request).deployments)
+            ),
             "may_operate": may_operate(request),
             "has_models": Model.objects.exists(),
         },
@@ -90,7 +93,9 @@ def deployment_detail(request: HttpRequest, name: str) -> HttpResponse:
             "job": jobs[0] if jobs else None,
             "earlier_jobs": jobs[1:],
             "log": _log(deployment, jobs[0] if jobs else None),
-            "events": deployment.events.select_related("node")[:RECENT_EVENTS],
+            "events": seen(
+                deployment.events.select_related("node"), hidden_of(request), deployment=""
+            )[:RECENT_EVENTS],
             "api_url": request.build_absolute_uri(reverse("chat-completions")),
             "may_operate": may_operate(request),
         },

@@ -10,6 +10,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dashboard.access import hidden_routes
+from dashboard.audit import actor_of, note
 from dashboard.choices import DeploymentStatus
 from dashboard.gateway.routes import offered
 from dashboard.models import ApiKey
@@ -35,6 +37,7 @@ def keys(request: HttpRequest) -> HttpResponse:
             key = ApiKey(user=request.user, name=name, manages=manages)
             secret = key.issue()
             key.save()
+            note(actor_of(request), "key.create", key.name, after={"manages": manages})
     context = {
         "may_manage": may_operate(request),
         "keys": request.user.api_keys.all(),
@@ -44,14 +47,14 @@ def keys(request: HttpRequest) -> HttpResponse:
         "base_url": request.build_absolute_uri("/v1"),
         "metrics_url": request.build_absolute_uri(reverse("metrics")),
         "chat_url": request.build_absolute_uri(reverse("chat-completions")),
-        "route": _example_route(),
+        "route": _example_route(hidden_routes(request.user)),
     }
     return render(request, "keys.html", context, status=422 if error else 200)
 
 
-def _example_route() -> str:
+def _example_route(hidden: frozenset[str]) -> str:
     """A name that works in the examples: one that is ready if there is any."""
-    rows = sorted(offered(), key=lambda row: row.status != DeploymentStatus.READY)
+    rows = sorted(offered(hidden), key=lambda row: row.status != DeploymentStatus.READY)
     return rows[0].name if rows else "MODEL"
 
 
@@ -62,6 +65,7 @@ def revoke(request: HttpRequest, pk: int) -> HttpResponse:
     key = get_object_or_404(ApiKey, user=request.user, pk=pk, revoked=None)
     key.revoked = timezone.now()
     key.save(update_fields=["revoked"])
+    note(actor_of(request), "key.revoke", key.name)
     messages.success(request, _("“%(name)s” is revoked.") % {"name": key.name})
     return redirect("api-keys")
 

@@ -5,13 +5,15 @@ from django.utils.translation import gettext as _
 
 from dashboard.choices import ReplicaRole
 from dashboard.models import Deployment, Rank, Replica
+from monitoring.scopes import NOTHING, Hidden
 
 PRIMARIES_FIRST = ("-role", "index")
 
 
-def live_ranks() -> "Prefetch[str, QuerySet[Rank], str]":
+def live_ranks(hidden: Hidden = NOTHING) -> "Prefetch[str, QuerySet[Rank], str]":
     """For nodes: `node.live_ranks`, the ranks of launches that have not ended."""
     ranks = Rank.objects.filter(replica__ended_at=None).select_related("replica__deployment")
+    ranks = ranks.exclude(replica__deployment__in=hidden.deployments)
     return Prefetch("ranks", ranks.order_by("replica__deployment__name", "rank"), "live_ranks")
 
 

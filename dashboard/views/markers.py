@@ -10,6 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from dashboard.markers import markers
+from dashboard.views.access import hidden_of
 
 EARLIEST, LATEST = 0.0, 4_102_444_800.0
 """Unix seconds: 1970 and 2100."""
@@ -36,5 +37,5 @@ def telemetry_markers(request: HttpRequest) -> JsonResponse:
     if not EARLIEST <= query.since < query.until <= LATEST:
         return JsonResponse({"error": _("The end must lie after the beginning.")}, status=400)
     since, until = (datetime.fromtimestamp(at, UTC) for at in (query.since, query.until))
-    found = markers(query.scope, query.id, since, until)
+    found = markers(query.scope, query.id, since, until, hidden_of(request))
     return JsonResponse({"markers": [marker.json() for marker in found]})

@@ -2,7 +2,7 @@
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count
+from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -12,7 +12,7 @@ from dashboard import catalogue, demo
 from dashboard.errors import ImportRefused
 from dashboard.forms.models import ImportForm
 from dashboard.models import Model
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.model_facts import model_facts
 
 
@@ -59,18 +59,19 @@ def model_detail(request: HttpRequest, name: str) -> HttpResponse:
         {
             "model": model,
             "facts": model_facts(model.shape),
-            "deployments": model.deployments.all(),
+            "deployments": model.deployments.exclude(pk__in=hidden_of(request).deployments),
             "may_operate": may_operate(request),
         },
     )
 
 
 def _page(request: HttpRequest, form: ImportForm) -> HttpResponse:
+    shown = ~Q(deployments__in=hidden_of(request).deployments)
     return render(
         request,
         "models/list.html",
         {
-            "models": Model.objects.annotate(uses=Count("deployments")),
+            "models": Model.objects.annotate(uses=Count("deployments", filter=shown)),
             "form": form,
             "demo_offered": demo.is_offered(),
             "may_operate": may_operate(request),

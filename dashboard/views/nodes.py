@@ -9,13 +9,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import lifecycle
+from dashboard.access import seen
 from dashboard.audit import actor_of
 from dashboard.errors import StatusConflict
 from dashboard.forms.nodes import NodeForm
 from dashboard.lifecycle import evacuation
 from dashboard.models import Node
 from dashboard.sentences import Sentence
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.live import live_ranks
 
 RECENT_EVENTS = 20
@@ -91,13 +92,15 @@ def _token_page(request: HttpRequest, node: Node, token: str) -> HttpResponse:
 
 @login_required
 def node_detail(request: HttpRequest, name: str) -> HttpResponse:
-    node = get_object_or_404(Node.objects.prefetch_related(live_ranks()), name=name)
+    hidden = hidden_of(request)
+    node = get_object_or_404(Node.objects.prefetch_related(live_ranks(hidden)), name=name)
+    events = seen(node.events.select_related("deployment"), hidden, node="")
     return render(
         request,
         "nodes/detail.html",
         {
             "node": node,
-            "events": node.events.select_related("deployment")[:RECENT_EVENTS],
+            "events": events[:RECENT_EVENTS],
             "may_operate": may_operate(request),
             "clearance": evacuation.clear(node) if node.evacuated else None,
             "held": evacuation.held_by(node),
@@ -106,11 +109,13 @@ def node_detail(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _page(request: HttpRequest, form: NodeForm) -> HttpResponse:
+    hidden = hidden_of(request)
+    shown = Node.objects.exclude(pk__in=hidden.nodes)
     return render(
         request,
         "nodes/list.html",
         {
-            "nodes": Node.objects.prefetch_related(live_ranks()),
+            "nodes": shown.prefetch_related(live_ranks(hidden)),
             "form": form,
             "may_operate": may_operate(request),
         },

@@ -9,9 +9,12 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from dashboard.access import seen
 from dashboard.choices import ANSWERING_STATUSES, DeploymentStatus, NodeStatus, RankStatus
 from dashboard.models import ApiKey, Conversation, Deployment, Event, Model, Node, Rank
+from dashboard.views.access import hidden_of
 from dashboard.views.live import live_ranks, with_live_replica
+from monitoring.scopes import Hidden
 
 RECENT_EVENTS = 8
 
@@ -27,29 +30,33 @@ class Hint:
 
 @login_required
 def overview(request: HttpRequest) -> HttpResponse:
-    deployments = with_live_replica(Deployment.objects.all())
-    nodes = Node.objects.prefetch_related(live_ranks())
+    hidden = hidden_of(request)
+    deployments = with_live_replica(Deployment.objects.exclude(pk__in=hidden.deployments))
+    nodes = Node.objects.exclude(pk__in=hidden.nodes).prefetch_related(live_ranks(hidden))
+    events = seen(Event.objects.select_related("deployment", "node"), hidden)
     return render(
         request,
         "overview.html",
         {
             "deployments": deployments,
             "nodes": nodes,
-            "events": Event.objects.select_related("deployment", "node")[:RECENT_EVENTS],
-            "counts": _counts(),
+            "events": events[:RECENT_EVENTS],
+            "counts": _counts(hidden),
             "hints": _hints(request),
         },
     )
 
 
-def _counts() -> dict[str, int]:
-    nodes = Node.objects.aggregate(
+def _counts(hidden: Hidden) -> dict[str, int]:
+    nodes = Node.objects.exclude(pk__in=hidden.nodes).aggregate(
         nodes=Count("pk"), online=Count("pk", filter=Q(status=NodeStatus.ONLINE))
     )
-    deployments = Deployment.objects.filter(wanted=True).aggregate(
+    running = Deployment.objects.filter(wanted=True).exclude(pk__in=hidden.deployments)
+    deployments = running.aggregate(
         deployments=Count("pk"), ready=Count("pk", filter=Q(status=DeploymentStatus.READY))
     )
-    ranks = Rank.objects.filter(replica__ended_at=None).aggregate(
+    live = seen(Rank.objects.filter(replica__ended_at=None), hidden, "node", "replica__deployment")
+    ranks = live.aggregate(
         ranks=Count("pk"), working=Count("pk", filter=Q(status=RankStatus.READY))
     )
     return {**nodes, **deployments, **ranks}

@@ -9,9 +9,10 @@ from monitoring.models.alerts import GRAVEST_FIRST
 from monitoring.scopes import ScopeName
 
 
-def firing_total() -> dict[str, int]:
+def firing_total(among: QuerySet[Alert] | None = None) -> dict[str, int]:
     """Severity -> how many fire and are not silenced."""
-    firing = Alert.objects.filter(status=AlertStatus.FIRING, hushed=False)
+    rows = Alert.objects.all() if among is None else among
+    firing = rows.filter(status=AlertStatus.FIRING, hushed=False)
     return dict(Counter(firing.values_list("severity", flat=True)))
 
 

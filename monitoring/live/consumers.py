@@ -6,12 +6,14 @@ from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
+from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.http import QueryDict
 from django.utils import translation
 
 from monitoring.live.desk import live
 from monitoring.live.view import Client, Key
+from monitoring.scopes import NOTHING, Hidden, hidden_from
 from monitoring.visitors import signed_out
 
 log = logging.getLogger(__name__)
@@ -21,6 +23,8 @@ CLOSE_SECONDS = 1.0
 MOST_NAME = 64
 """Characters of a metric's name."""
 SIGNED_OUT = 4401
+LIMITS_CHANGED = 4409
+"""The page comes back and is told what it may see now."""
 TOO_SLOW = 4408
 
 
@@ -51,11 +55,13 @@ class TelemetryConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channe
     async def connect(self) -> None:
         self._client = Client()
         self._tasks: list[asyncio.Task[None]] = []
+        self._hidden, self._limits_known = NOTHING, True
         user = self.scope.get("user")
         if user is None or not user.is_authenticated:
             await self.close(SIGNED_OUT)
             return
         self._language = _language(self.scope["query_string"])
+        self._hidden = await self._limits()
         await self.accept()
         self._tasks = [asyncio.create_task(self._send()), asyncio.create_task(self._watch())]
 
@@ -78,13 +84,22 @@ class TelemetryConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channe
             self._client.pause(asked.pause)
         if asked.subscribe is not None:
             wanted = asked.subscribe
-            key = Key(wanted.scope, wanted.id, self._language, asked.grid)
+            key = Key(wanted.scope, wanted.id, self._language, asked.grid, self._hidden)
             await live().hub.follow(self._client, key)
 
     async def _watch(self) -> None:
-        await signed_out(self.scope)
+        await signed_out(self.scope, self._as_before)
+        code = SIGNED_OUT if self._limits_known else LIMITS_CHANGED
         with suppress(OSError):
-            await self.close(SIGNED_OUT)
+            await self.close(code)
+
+    async def _limits(self) -> Hidden:
+        found: Hidden = await database_sync_to_async(hidden_from)(self.scope["user"])
+        return found
+
+    async def _as_before(self) -> bool:
+        self._limits_known = await self._limits() == self._hidden
+        return self._limits_known
 
     async def _send(self) -> None:
         try:

@@ -12,7 +12,7 @@ from monitoring.live.fleet_now import GROUPS, sum_up
 from monitoring.live.relay import Relay
 from monitoring.live.spots import Spot, joined
 from monitoring.live.view import Client, Key, View
-from monitoring.scopes import ScopeName, subjects
+from monitoring.scopes import Hidden, ScopeName, subjects
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ FORGET_SECONDS = 60.0
 QUIET_SECONDS = 5.0
 """The past counts as filled in once nothing more of it has come for so long."""
 
-Scope = tuple[ScopeName, int | None]
+Scope = tuple[ScopeName, int | None, Hidden]
 
 
 class Hub:
@@ -161,13 +161,13 @@ class Hub:
 
     async def _resolve(self, views: Sequence[View]) -> None:
         """Ask what they consist of now, and have their browsers told if that has changed."""
-        scopes = {(view.key.scope, view.key.id) for view in views}
+        scopes = {_scope_of(view) for view in views}
         try:
             topics = await database_sync_to_async(_topics)(scopes)
         except Error as error:
             log.warning("What is looked at cannot be read: %s", error)
             return
-        changed = [view.look_at(topics[view.key.scope, view.key.id]) for view in views]
+        changed = [view.look_at(topics[_scope_of(view)]) for view in views]
         if any(changed):
             self._index()
 
@@ -187,4 +187,8 @@ class Hub:
 
 
 def _topics(scopes: Collection[Scope]) -> dict[Scope, list[str]]:
-    return {(name, pk): [s.topic for s in subjects(name, pk)] for name, pk in scopes}
+    return {scope: [s.topic for s in subjects(*scope)] for scope in scopes}
+
+
+def _scope_of(view: View) -> Scope:
+    return view.key.scope, view.key.id, view.key.hidden

@@ -11,7 +11,7 @@ from django.utils import translation
 from monitoring.live.spots import Spot
 from monitoring.packing import Field
 from monitoring.samples import series_key
-from monitoring.scopes import ScopeName
+from monitoring.scopes import NOTHING, Hidden, ScopeName
 
 STALE_SECONDS = 15.0
 """An older reading is no statement about now."""
@@ -28,6 +28,7 @@ class Key(NamedTuple):
     id: int | None
     language: str
     grid: str | None
+    hidden: Hidden = NOTHING
 
 
 class Client:
@@ -197,6 +198,8 @@ class View:
         cells = []
         for spot in self._latest.values():
             if not spot.subject.startswith("gpu:") or not (whole or str(spot.node) in nodes):
+                continue
+            if spot.node in self.key.hidden.nodes:
                 continue
             index = spot.subject.partition(":")[2]
             if index.isdecimal():

@@ -20,7 +20,7 @@ from dashboard.firmware.images import from_offer
 from dashboard.firmware.inventory import read_bmc
 from dashboard.firmware.matrix import columns, in_order, rows
 from dashboard.models import FirmwareImage, FirmwarePart, Node, TestedSet
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
 
 SHOWN = 4
 """Boxes side by side; more do not fit a page, and are chosen."""
@@ -29,7 +29,7 @@ OLD = timedelta(hours=3)
 
 def nodes_of(request: HttpRequest) -> QuerySet[Node]:
     """Those that this person may see."""
-    return Node.objects.all()
+    return Node.objects.exclude(pk__in=hidden_of(request).nodes)
 
 
 @login_required

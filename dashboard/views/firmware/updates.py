@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from dashboard.access import seen
 from dashboard.audit import actor_of
 from dashboard.choices import UpdateState
 from dashboard.errors import StatusConflict
@@ -17,7 +19,7 @@ from dashboard.forms.updates import ApprovalForm, RolloutForm
 from dashboard.lifecycle import updates as lifecycle
 from dashboard.models import FirmwareImage, NodeUpdate, Rollout
 from dashboard.updates.verifying import verify
-from dashboard.views.access import may_administer, may_operate, operator_required
+from dashboard.views.access import hidden_of, may_administer, may_operate, operator_required
 
 SHOWN = 50
 WAY = (
@@ -56,7 +58,7 @@ class Progress:
 @login_required
 @require_safe
 def updates(request: HttpRequest) -> HttpResponse:
-    rows = Rollout.objects.select_related("image").prefetch_related("updates__node")[:SHOWN]
+    rows = _seen(request).select_related("image").prefetch_related("updates__node")[:SHOWN]
     return render(
         request,
         "firmware/updates.html",
@@ -72,7 +74,9 @@ def updates(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def update_new(request: HttpRequest, image: int) -> HttpResponse:
     found = get_object_or_404(FirmwareImage, pk=image)
-    form = RolloutForm(found, request.POST if request.method == "POST" else None)
+    form = RolloutForm(
+        found, request.POST if request.method == "POST" else None, hidden_of(request)
+    )
     if request.method == "POST" and form.is_valid():
         cleaned = form.cleaned_data
         try:
@@ -102,12 +106,17 @@ def update_new(request: HttpRequest, image: int) -> HttpResponse:
 @login_required
 @require_safe
 def update_detail(request: HttpRequest, pk: int) -> HttpResponse:
-    rollout = _rollout(pk)
+    rollout = _rollout(request, pk)
     return _page(request, rollout, _approval(rollout))
 
 
-def _rollout(pk: int) -> Rollout:
-    return get_object_or_404(Rollout.objects.select_related("image", "image__signed_by"), pk=pk)
+def _seen(request: HttpRequest) -> QuerySet[Rollout]:
+    """A roll-out with a box that somebody may not see is not there for them."""
+    return seen(Rollout.objects.all(), hidden_of(request), "updates__node", "")
+
+
+def _rollout(request: HttpRequest, pk: int) -> Rollout:
+    return get_object_or_404(_seen(request).select_related("image", "image__signed_by"), pk=pk)
 
 
 def _approval(rollout: Rollout, data: object = None) -> ApprovalForm:
@@ -160,7 +169,7 @@ def _stops(update: NodeUpdate) -> list[Stop]:
 @operator_required
 @require_POST
 def update_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
-    rollout = _rollout(pk)
+    rollout = _rollout(request, pk)
     try:
         if action == "cancel":
             lifecycle.cancel(rollout, actor_of(request))
@@ -180,7 +189,10 @@ def update_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
 @require_POST
 def node_update_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     """Give a held node back, or reset one on which something is staged."""
-    update = get_object_or_404(NodeUpdate.objects.select_related("node", "rollout"), pk=pk)
+    rows = seen(
+        NodeUpdate.objects.select_related("node", "rollout"), hidden_of(request), "node", ""
+    )
+    update = get_object_or_404(rows, pk=pk)
     act = lifecycle.release if action == "release" else lifecycle.ask_for_reset
     try:
         act(update, actor_of(request))

@@ -12,8 +12,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dashboard import outbox
+from dashboard.access import seen
 from dashboard.forms.silences import MaintenanceForm, SilenceForm
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
 from monitoring.alerts.queries import firing, firing_total
 from monitoring.models import Alert, AlertStatus, Channel, Maintenance, Rule, Silence
 
@@ -23,16 +24,18 @@ RECENT = 30
 @login_required
 @require_GET
 def alerts(request: HttpRequest) -> HttpResponse:
-    found = Alert.objects.select_related("node", "deployment", "rule", "incident")
+    hidden = hidden_of(request)
+    every = seen(Alert.objects.all(), hidden)
+    found = every.select_related("node", "deployment", "rule", "incident")
     return render(
         request,
         "monitor/alerts.html",
         {
-            "firing": firing(),
+            "firing": seen(firing(), hidden),
             "pending": found.filter(status=AlertStatus.PENDING)[:RECENT],
             "ended": found.filter(status=AlertStatus.RESOLVED).order_by("-resolved")[:RECENT],
-            "counts": firing_total(),
-            "hushed": Alert.objects.filter(status=AlertStatus.FIRING, hushed=True).count(),
+            "counts": firing_total(every),
+            "hushed": every.filter(status=AlertStatus.FIRING, hushed=True).count(),
             "rules_on": Rule.objects.filter(enabled=True).count(),
             "channels_on": Channel.objects.filter(enabled=True).count(),
             "may_operate": may_operate(request),
@@ -44,16 +47,17 @@ def alerts(request: HttpRequest) -> HttpResponse:
 @require_GET
 def silences(request: HttpRequest) -> HttpResponse:
     asked = {name: request.GET.get(name) for name in ("rule", "node", "deployment")}
-    silence = SilenceForm(initial={name: value for name, value in asked.items() if value})
-    return _silences_page(request, silence, _new_maintenance(), opened=any(asked.values()))
+    given = {name: value for name, value in asked.items() if value}
+    silence = SilenceForm(initial=given, hidden=hidden_of(request))
+    return _silences_page(request, silence, _new_maintenance(request), opened=any(asked.values()))
 
 
 @operator_required
 @require_POST
 def silence_new(request: HttpRequest) -> HttpResponse:
-    form = SilenceForm(request.POST)
+    form = SilenceForm(request.POST, hidden=hidden_of(request))
     if not form.is_valid():
-        return _silences_page(request, form, _new_maintenance())
+        return _silences_page(request, form, _new_maintenance(request))
     form.save(request.user.get_username())
     outbox.announce("alerts", 0)
     messages.success(request, _("Silenced. What it covers is shown, but told to nobody."))
@@ -63,9 +67,10 @@ def silence_new(request: HttpRequest) -> HttpResponse:
 @operator_required
 @require_POST
 def maintenance_new(request: HttpRequest) -> HttpResponse:
-    form = MaintenanceForm(request.POST)
+    hidden = hidden_of(request)
+    form = MaintenanceForm(request.POST, hidden=hidden)
     if not form.is_valid():
-        return _silences_page(request, SilenceForm(), form)
+        return _silences_page(request, SilenceForm(hidden=hidden), form)
     work = form.save(request.user.get_username())
     _tell(work)
     messages.success(request, _("The maintenance window is entered."))
@@ -78,9 +83,9 @@ def hush_end(request: HttpRequest, what: str, pk: int) -> HttpResponse:
     """From now on it covers nothing; one that has not begun is taken away."""
     row: Silence | Maintenance
     if what == "silence":
-        row = get_object_or_404(Silence, pk=pk)
+        row = get_object_or_404(seen(Silence.objects.all(), hidden_of(request)), pk=pk)
     else:
-        row = get_object_or_404(Maintenance, pk=pk)
+        row = get_object_or_404(seen(Maintenance.objects.all(), hidden_of(request)), pk=pk)
     now = timezone.now()
     if row.starts > now:
         row.delete()
@@ -99,10 +104,11 @@ def _tell(row: Silence | Maintenance) -> None:
         outbox.announce("deployment", row.deployment_id)
 
 
-def _new_maintenance() -> MaintenanceForm:
+def _new_maintenance(request: HttpRequest) -> MaintenanceForm:
     now = timezone.now().replace(second=0, microsecond=0)
     return MaintenanceForm(
-        initial={"starts": now.isoformat(), "until": (now + timedelta(hours=2)).isoformat()}
+        initial={"starts": now.isoformat(), "until": (now + timedelta(hours=2)).isoformat()},
+        hidden=hidden_of(request),
     )
 
 
@@ -110,17 +116,21 @@ def _silences_page(
     request: HttpRequest, silence: SilenceForm, maintenance: MaintenanceForm, opened: bool = False
 ) -> HttpResponse:
     now = timezone.now()
-    since = now - timedelta(days=7)
+    since, hidden = now - timedelta(days=7), hidden_of(request)
     return render(
         request,
         "monitor/alert_silences.html",
         {
             "now": now,
-            "silences": Silence.objects.filter(until__gt=since).select_related(
-                "rule", "node", "deployment"
+            "silences": seen(
+                Silence.objects.filter(until__gt=since).select_related(
+                    "rule", "node", "deployment"
+                ),
+                hidden,
             ),
-            "works": Maintenance.objects.filter(until__gt=since).select_related(
-                "node", "deployment"
+            "works": seen(
+                Maintenance.objects.filter(until__gt=since).select_related("node", "deployment"),
+                hidden,
             ),
             "silence_form": silence,
             "maintenance_form": maintenance,

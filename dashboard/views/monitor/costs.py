@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.forms.energy import OutlayForm, PriceListForm
 from dashboard.ledger import Ledger, SpanName, Sum, open_ledger
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.monitor.tables import Cell, csv_table
 from monitoring.accounts import costs as sums
 from monitoring.accounts.costs import ENTER_CLOUD, NO_LINE, Payback, Use
@@ -66,7 +66,7 @@ def outlay_remove(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 @never_cache
 def costs_table(request: HttpRequest) -> HttpResponse:
-    ledger = open_ledger(WINDOW)
+    ledger = open_ledger(WINDOW, hidden=hidden_of(request))
     _use, found = _payback(ledger)
     return csv_table(
         "costs", ["sum", "how", f"{ledger.prices.currency}", "reason"], _rows(ledger, found)
@@ -80,7 +80,7 @@ def _rows(ledger: Ledger, found: Payback) -> Iterator[list[Cell]]:
 
 
 def _page(request: HttpRequest, form: OutlayForm | None = None) -> HttpResponse:
-    ledger = open_ledger(WINDOW)
+    ledger = open_ledger(WINDOW, hidden=hidden_of(request))
     use, found = _payback(ledger)
     vat = ledger.prices.vat
     return render(

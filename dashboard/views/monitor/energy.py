@@ -18,7 +18,7 @@ from dashboard.forms.energy import PriceListForm, TariffRateForm
 from dashboard.forms.week import DAYS
 from dashboard.ledger import Ledger, SpanName, Sum, open_ledger
 from dashboard.models import Node
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.monitor.tables import Cell, csv_table
 from monitoring.accounts.costs import (
     ENTER_CLOUD,
@@ -104,7 +104,7 @@ def rate_remove(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 def energy_table(request: HttpRequest, table: str) -> HttpResponse:
     """`periods`, `nodes` or `deployments` of the page as CSV."""
-    ledger = open_ledger(span_of(request))
+    ledger = open_ledger(span_of(request), hidden=hidden_of(request))
     tables = {"periods": _periods_csv, "nodes": _nodes_csv, "deployments": _deployments_csv}
     if table not in tables:
         raise Http404
@@ -127,7 +127,7 @@ def _page(
     prices: PriceListForm | None = None,
     rate: TariffRateForm | None = None,
 ) -> HttpResponse:
-    ledger = open_ledger(span_of(request))
+    ledger = open_ledger(span_of(request), hidden=hidden_of(request))
     total = ledger.total() if ledger.boxes else None
     rows = [_deployment(ledger, pk, account) for pk, account in ledger.accounts.items()]
     return render(

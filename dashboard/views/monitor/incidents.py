@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
@@ -13,10 +14,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dashboard import outbox
+from dashboard.access import seen
 from dashboard.models import Deployment, Node
 from dashboard.texts import storable
 from dashboard.timeline import known, timeline
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
 from monitoring.alerts import bundles
 from monitoring.alerts.incidents import acknowledge
 from monitoring.models import Alert, Bundle, Incident, Note
@@ -30,14 +32,17 @@ LONGEST_NOTE = 2000
 @login_required
 @require_GET
 def incidents(request: HttpRequest) -> HttpResponse:
-    found = Incident.objects.select_related("node", "deployment").prefetch_related("alerts")
+    hidden = hidden_of(request)
+    shown = seen(Alert.objects.all(), hidden)
+    found = _seen(request).select_related("node", "deployment")
+    found = found.prefetch_related(Prefetch("alerts", shown))
     pages = Paginator(found.order_by("-opened", "-pk"), PAGE)
     return render(
         request,
         "monitor/incidents.html",
         {
             "page": pages.get_page(request.GET.get("page")),
-            "open": Incident.objects.filter(closed=None).count(),
+            "open": _seen(request).filter(closed=None).count(),
             "may_operate": may_operate(request),
         },
     )
@@ -46,8 +51,10 @@ def incidents(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def incident(request: HttpRequest, pk: int) -> HttpResponse:
-    row = get_object_or_404(Incident.objects.select_related("node", "deployment"), pk=pk)
-    alerts = list(row.alerts.select_related("node", "deployment", "rule").order_by("fired", "pk"))
+    row = get_object_or_404(_seen(request).select_related("node", "deployment"), pk=pk)
+    hidden = hidden_of(request)
+    rows = seen(row.alerts.select_related("node", "deployment", "rule"), hidden)
+    alerts = list(rows.order_by("fired", "pk"))
     since, until = row.opened - MARGIN, (row.closed or timezone.now()) + MARGIN
     return render(
         request,
@@ -55,15 +62,27 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         {
             "incident": row,
             "alerts": alerts,
-            "moments": timeline(row, alerts),
+            "moments": timeline(row, alerts, hidden),
             "nodes": _nodes(row, alerts),
             "deployments": _deployments(row, alerts),
             "since": int(since.timestamp()),
             "until": int(until.timestamp()),
-            "bundles": row.bundles.defer("content"),
+            "bundles": _bundles(request).filter(incident=row).defer("content"),
             "may_operate": may_operate(request),
         },
     )
+
+
+def _seen(request: HttpRequest) -> QuerySet[Incident]:
+    """Of what this person may see."""
+    return seen(Incident.objects.all(), hidden_of(request))
+
+
+def _bundles(request: HttpRequest) -> QuerySet[Bundle]:
+    """A post-mortem tells all of its incident: it is for those who may see all of that."""
+    hidden = hidden_of(request)
+    rows = seen(Bundle.objects.all(), hidden, "incident__node", "incident__deployment")
+    return seen(rows, hidden, "incident__alerts__node", "incident__alerts__deployment")
 
 
 def _nodes(incident: Incident, alerts: list[Alert]) -> list[Node]:
@@ -79,7 +98,7 @@ def _deployments(incident: Incident, alerts: list[Alert]) -> list[Deployment]:
 @operator_required
 @require_POST
 def incident_acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
-    row = get_object_or_404(Incident, pk=pk)
+    row = get_object_or_404(_seen(request), pk=pk)
     if acknowledge(row, request.user.get_username(), timezone.now()):
         outbox.announce("alerts", 0)
     return redirect("incident", pk)
@@ -88,7 +107,7 @@ def incident_acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
 @operator_required
 @require_POST
 def incident_note(request: HttpRequest, pk: int) -> HttpResponse:
-    row = get_object_or_404(Incident, pk=pk)
+    row = get_object_or_404(_seen(request), pk=pk)
     text = storable(request.POST.get("text", "")).strip()
     if not text or len(text) > LONGEST_NOTE:
         messages.error(
@@ -103,7 +122,7 @@ def incident_note(request: HttpRequest, pk: int) -> HttpResponse:
 @operator_required
 @require_POST
 def incident_bundle(request: HttpRequest, pk: int) -> HttpResponse:
-    row = get_object_or_404(Incident, pk=pk)
+    row = get_object_or_404(_seen(request), pk=pk)
     bundles.ask(row, request.user.get_username(), timezone.now())
     messages.success(request, _("The post-mortem is made; it is complete in half a minute."))
     return redirect("incident", pk)
@@ -112,7 +131,7 @@ def incident_bundle(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_GET
 def bundle(request: HttpRequest, pk: int) -> HttpResponse:
-    row = get_object_or_404(Bundle, pk=pk)
+    row = get_object_or_404(_bundles(request), pk=pk)
     answer = HttpResponse(bytes(row.content), content_type="application/gzip")
     name = f"tandem-incident-{row.incident_id}-{row.pk}.json.gz"
     answer["Content-Disposition"] = f'attachment; filename="{name}"'

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET
 
 from dashboard.forms.logs import LogForm
 from dashboard.models import LogLine, Replica
+from dashboard.views.access import hidden_of
 
 PAGE = 200
 MOST_TAKEN = 50_000
@@ -40,7 +41,7 @@ class Shown:
 @never_cache
 def logs(request: HttpRequest) -> HttpResponse:
     """`before` a line's number: older ones. `after`: only what has come since, as a fragment."""
-    form = LogForm(_asked(request))
+    form = LogForm(_asked(request), hidden_of(request))
     if not form.is_valid():
         return render(request, "monitor/logs.html", {"form": form, "lines": []}, status=422)
     found = form.lines()
@@ -71,7 +72,7 @@ def logs(request: HttpRequest) -> HttpResponse:
 @never_cache
 def download(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     """The same lines as text, oldest first."""
-    form = LogForm(_asked(request))
+    form = LogForm(_asked(request), hidden_of(request))
     if not form.is_valid():
         return render(request, "monitor/logs.html", {"form": form, "lines": []}, status=422)
     answer = StreamingHttpResponse(_lines(form.lines()), content_type="text/plain; charset=utf-8")

@@ -17,18 +17,20 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from dashboard import lifecycle
+from dashboard.access import seen
 from dashboard.effects import Effects, effects
 from dashboard.forms.quiet import QuietRuleForm
 from dashboard.forms.week import DAYS
 from dashboard.lifecycle.limits import rules_in_force
 from dashboard.models import Node, Replica
 from dashboard.sentences import Sentence
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.monitor.tables import Cell, csv_table
 from engine.errors import Said
 from engine.protocol.agent import Limits, LimitState
 from monitoring.accounts.quiet import held_until
 from monitoring.models import LimitSpan, NodeLimits, PriceList, QuietRule
+from monitoring.scopes import Hidden
 
 RECENT = 20
 WHAT = {"power": "W", "clock": "MHz", "batch": ""}
@@ -103,23 +105,26 @@ def rule_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
 def noise_table(request: HttpRequest) -> HttpResponse:
     """What quiet hours did, as CSV."""
     head = ["what", "where", "unit", "during", "otherwise", "minutes_during", "minutes_otherwise"]
-    return csv_table("quiet-hours", [*head, "reason"], _effect_rows(effects(_zone())))
+    return csv_table(
+        "quiet-hours", [*head, "reason"], _effect_rows(effects(_zone(), hidden_of(request)))
+    )
 
 
 def _page(request: HttpRequest, form: QuietRuleForm | None = None) -> HttpResponse:
     now, zone = timezone.now(), _zone()
-    spans = LimitSpan.objects.select_related("node")[:RECENT]
+    hidden = hidden_of(request)
+    spans = seen(LimitSpan.objects.select_related("node"), hidden, deployment="")[:RECENT]
     return render(
         request,
         "monitor/noise.html",
         {
             "rules": [(rule, _days(rule)) for rule in QuietRule.objects.all()],
-            "held": _held(now),
-            "effects": effects(zone),
+            "held": _held(now, hidden),
+            "effects": effects(zone, hidden),
             "spans": spans,
             "form": form or QuietRuleForm(initial={"zone": zone}),
             "form_open": form is not None,
-            "nodes": Node.objects.exists(),
+            "nodes": Node.objects.exclude(pk__in=hidden.nodes).exists(),
             "may_operate": may_operate(request),
         },
         status=422 if form else 200,
@@ -137,13 +142,14 @@ def _days(rule: QuietRule) -> str:
     return ", ".join(str(names[day]) for day in rule.days)
 
 
-def _held(now: datetime) -> list[HeldNode]:
+def _held(now: datetime, hidden: Hidden) -> list[HeldNode]:
     """Nodes that are held back now."""
     rules, found = rules_in_force(), []
-    launches = dict(Replica.objects.filter(ended_at=None).values_list("launch", "deployment__name"))
+    living = seen(Replica.objects.filter(ended_at=None), hidden, node="")
+    launches = dict(living.values_list("launch", "deployment__name"))
     open_spans = dict(LimitSpan.objects.filter(until=None).values_list("node", "since"))
     rows = NodeLimits.objects.exclude(wanted={}).select_related("node").order_by("node__name")
-    for row in rows:
+    for row in seen(rows, hidden, deployment=""):
         wanted = msgspec.convert(row.wanted, Limits)
         states = msgspec.convert(row.states, list[LimitState])
         until = held_until(rules, row.node_id, now)

@@ -13,6 +13,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from dashboard.models import Node, Replica
+from dashboard.views.access import hidden_of
 from dashboard.views.engine import HeadNow, ask_head
 from dashboard.views.live import PRIMARIES_FIRST, live_ranks
 from dashboard.views.monitor.memory import BoxMemory, box_memory
@@ -67,7 +68,9 @@ class Running:
 
 @login_required
 def monitor(request: HttpRequest) -> HttpResponse:
-    boxes = [_box(node) for node in Node.objects.prefetch_related(live_ranks())]
+    hidden = hidden_of(request)
+    nodes = Node.objects.exclude(pk__in=hidden.nodes)
+    boxes = [_box(node) for node in nodes.prefetch_related(live_ranks(hidden))]
     large = len(boxes) > MOST_BOXES
     return render(
         request,
@@ -85,7 +88,7 @@ def monitor(request: HttpRequest) -> HttpResponse:
 @login_required
 async def monitor_state(request: HttpRequest) -> HttpResponse:
     """The part of the page that is asked for again every few seconds."""
-    boxes, replicas = await database_sync_to_async(_state)()
+    boxes, replicas = await database_sync_to_async(_state)(request)
     heads = await asyncio.gather(*(ask_head(replica, nodes) for replica, nodes in replicas))
     names = [replica.deployment.name for replica, _nodes in replicas]
     running = [
@@ -118,13 +121,16 @@ def _grid(boxes: Sequence[Box]) -> list[dict[str, object]]:
     ]
 
 
-def _state() -> tuple[list[BoxMemory], list[tuple[Replica, dict[int, str]]]]:
+def _state(request: HttpRequest) -> tuple[list[BoxMemory], list[tuple[Replica, dict[int, str]]]]:
     """Of a large fleet the boxes that have work: nobody reads two hundred bars."""
-    nodes = list(Node.objects.prefetch_related(live_ranks()))
+    hidden = hidden_of(request)
+    shown = Node.objects.exclude(pk__in=hidden.nodes)
+    nodes = list(shown.prefetch_related(live_ranks(hidden)))
     if len(nodes) > MOST_BOXES:
         busy = (node for node in nodes if node.live_ranks)  # type: ignore[attr-defined]  # prefetched
         nodes = list(busy)[:MOST_BOXES]
     rows = Replica.objects.filter(ended_at=None).select_related("deployment")
+    rows = rows.exclude(deployment__in=hidden.deployments)
     rows = rows.prefetch_related("ranks__node").order_by("deployment__name", *PRIMARIES_FIRST)
     replicas = [
         (replica, {rank.rank: rank.node.name for rank in replica.ranks.all()})

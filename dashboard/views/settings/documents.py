@@ -12,7 +12,7 @@ from dashboard.audit import actor_of
 from dashboard.configuration.reference import chapters
 from dashboard.declared import Difference, DocumentRefused
 from dashboard.errors import TandemError
-from dashboard.views.access import admin_required, operator_required
+from dashboard.views.access import admin_required, hidden_of, operator_required
 
 
 @login_required
@@ -25,7 +25,9 @@ def reference(request: HttpRequest) -> HttpResponse:
 @require_safe
 def document(request: HttpRequest) -> HttpResponse:
     """The configuration now, as a download."""
-    response = HttpResponse(declared.export(), content_type="application/yaml; charset=utf-8")
+    response = HttpResponse(
+        declared.export(hidden_of(request)), content_type="application/yaml; charset=utf-8"
+    )
     response.headers["Content-Disposition"] = 'attachment; filename="tandem.yaml"'
     return response
 

@@ -17,8 +17,9 @@ from dashboard.forms.declared import SettingsForm
 from dashboard.forms.offers import node_choices, secret_choices
 from dashboard.lifecycle import settings as lifecycle
 from dashboard.models import Deployment, Node, Revision
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.settings.history import SHOWN, Difference, history
+from monitoring.scopes import NOTHING, Hidden
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def _change(request: HttpRequest, node: Node) -> HttpResponse:
         return _page(request, node, form)
     try:
         if "preview" in request.POST:
-            effect = effect_of(node, lifecycle.check_node(node, form.entered))
+            effect = effect_of(node, lifecycle.check_node(node, form.entered), hidden_of(request))
             return _page(request, node, form, effect)
         why = form.cleaned_data["why"]
         revision = lifecycle.change_node(node, form.entered, actor_of(request), why=why)
@@ -75,7 +76,7 @@ def back(request: HttpRequest, name: str, number: str) -> HttpResponse:
     return redirect("node-settings", node.name)
 
 
-def effect_of(node: Node, values: Values) -> Effect:
+def effect_of(node: Node, values: Values, hidden: Hidden = NOTHING) -> Effect:
     """`values`: checked and complete."""
     changes = NODE.changes(node.settings, values)
 
@@ -86,16 +87,16 @@ def effect_of(node: Node, values: Values) -> Effect:
     return Effect(
         live=[shown(*one) for one in changes if one[0].applies == "live"],
         later=later,
-        engines=list(running_on(node)) if later else [],
+        engines=running_on(node, hidden) if later else [],
     )
 
 
-def running_on(node: Node) -> list[Deployment]:
+def running_on(node: Node, hidden: Hidden = NOTHING) -> list[Deployment]:
     ranks = node.ranks.filter(replica__status__in=LIVE_REPLICA_STATUSES)
     heads = node.heads.filter(status__in=LIVE_REPLICA_STATUSES)
     pks = {*ranks.values_list("replica__deployment", flat=True)}
     pks |= {*heads.values_list("deployment", flat=True)}
-    return list(Deployment.objects.filter(pk__in=pks))
+    return list(Deployment.objects.filter(pk__in=pks - hidden.deployments))
 
 
 def _form(request: HttpRequest, node: Node) -> SettingsForm:
@@ -119,7 +120,7 @@ def _page(
             "node": node,
             "form": form,
             "effect": effect,
-            "engines": running_on(node),
+            "engines": running_on(node, hidden_of(request)),
             "may_change": may_operate(request),
             "changes": history(NODE, rows[: SHOWN + 1])[:SHOWN],
         },

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from dashboard.views.settings import audit, documents, nodes, panel, people
+from dashboard.views.settings import audit, documents, nodes, panel, people, teams
 
 urlpatterns = [
     path("settings/", panel.panel, name="settings"),
@@ -16,6 +16,9 @@ urlpatterns = [
         people.person_act,
         name="person-act",
     ),
+    path("settings/teams/", teams.teams, name="teams"),
+    path("settings/teams/<int:pk>/", teams.team, name="team"),
+    path("settings/teams/<int:pk>/remove/", teams.team_remove, name="team-remove"),
     path("settings/audit/", audit.audit, name="audit"),
     re_path(r"^settings/audit\.(?P<form>csv|jsonl)$", audit.audit_export, name="audit-export"),
     path("nodes/<slug:name>/settings/", nodes.node_settings, name="node-settings"),
