@@ -24,10 +24,9 @@ run: install
 
 install: $(VENV)/.installed
 
-# Panel and monitoring side by side; then, alone, what needs the processors for itself. With ARGS,
-# just what they ask for.
-SHARED := tests/dashboard tests/monitoring
-ALONE := tests/engine tests/stack tests/chaos $(wildcard tests/test_*.py)
+# Two at a time; then, alone, what needs the processors for itself. With ARGS, just what they ask for.
+SHARED := tests/dashboard tests/monitoring tests/engine
+ALONE := tests/stack tests/chaos $(wildcard tests/test_*.py)
 
 test: $(VENV)/.test-installed
 ifdef ARGS

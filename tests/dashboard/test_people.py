@@ -1,5 +1,7 @@
 """Administrators give accounts and roles; nobody is locked out, and who is switched off is out."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -93,14 +95,19 @@ def test_only_administrators_see_people_and_audit(viewer: Client) -> None:
         assert viewer.get(page).status_code == 403
 
 
+def streamed(client: Client, path: str) -> str:
+    answer: Any = client.get(path)
+    return b"".join(answer.streaming_content).decode()
+
+
 def test_the_audit_trail_is_searched_and_exported(operator: Client) -> None:
     lin = person("lin", Role.VIEWER)
     operator.post(f"{PEOPLE}{lin.pk}/role/", {"role": "member"})
     text = body(operator, "/settings/audit/?q=lin&action=account.role")
     assert "<del>viewer</del>" in text
     assert "No line fits" in body(operator, "/settings/audit/?q=nobody-of-that-name")
-    lines = b"".join(operator.get("/settings/audit.csv?q=lin").streaming_content).decode()
+    lines = streamed(operator, "/settings/audit.csv?q=lin")
     assert lines.splitlines()[0].startswith("at,actor,via")
     assert "account.role" in lines
-    lines = b"".join(operator.get("/settings/audit.jsonl").streaming_content).decode()
+    lines = streamed(operator, "/settings/audit.jsonl")
     assert '"after": {"role": "member"}' in lines
