@@ -76,10 +76,10 @@ class LogForm(forms.Form):
     def __init__(self, data: object, hidden: Hidden = NOTHING) -> None:
         super().__init__(data)  # type: ignore[arg-type]  # a query's dictionary
         self.hidden = hidden
-        nodes = Node.objects.exclude(pk__in=hidden.nodes)
-        nodes = nodes.order_by("name").values_list("name", flat=True)
-        deployments = Deployment.objects.exclude(pk__in=hidden.deployments)
-        deployments = deployments.order_by("name").values_list("name", flat=True)
+        seen = Node.objects.exclude(pk__in=hidden.nodes).order_by("name")
+        nodes = seen.values_list("name", flat=True)
+        shown = Deployment.objects.exclude(pk__in=hidden.deployments).order_by("name")
+        deployments = shown.values_list("name", flat=True)
         for name, values in (("node", nodes), ("deployment", deployments), ("source", SOURCES)):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)

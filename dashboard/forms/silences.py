@@ -52,6 +52,7 @@ class HushForm(forms.Form):
         for name, keys in (("node", hidden.nodes), ("deployment", hidden.deployments)):
             field = self.fields[name]
             assert isinstance(field, forms.ModelChoiceField)
+            assert field.queryset is not None
             field.queryset = field.queryset.exclude(pk__in=keys)
 
 
