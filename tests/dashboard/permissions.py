@@ -1,5 +1,6 @@
 """Who may use each address of the panel: the weakest role that may read it (GET), and that may send
-something to it (POST); None where it knows no such method."""
+something to it (POST); None where it knows no such method. Which sockets take whom; and which
+addresses are about something that may belong to a team."""
 
 from dashboard.choices import Role
 
@@ -157,3 +158,84 @@ ADDRESSES: dict[str, tuple[Least, Least]] = {
     "telemetry-markers": (VIEWER, None),
     "telemetry-series": (VIEWER, None),
 }
+
+SOCKETS: dict[str, Role] = {"ws/events": VIEWER, "ws/chat": MEMBER, "ws/telemetry": VIEWER}
+"""The weakest role that a socket stays open for."""
+
+ABOUT: dict[str, str] = {
+    "alert-hush-end": "silence",
+    "deployment-act": "deployment",
+    "deployment-detail": "deployment",
+    "deployment-engine": "deployment",
+    "deployment-revision": "deployment",
+    "deployment-revisions": "deployment",
+    "deployment-settings": "deployment",
+    "firmware-node": "node",
+    "firmware-node-act": "update",
+    "firmware-offer": "node",
+    "firmware-read": "node",
+    "firmware-update": "rollout",
+    "firmware-update-act": "rollout",
+    "incident": "incident",
+    "incident-acknowledge": "incident",
+    "incident-bundle": "incident",
+    "incident-bundle-download": "bundle",
+    "incident-note": "incident",
+    "manage-deployment-back": "deployment",
+    "manage-deployment-revisions": "deployment",
+    "manage-deployment-settings": "deployment",
+    "manage-node-settings": "node",
+    "node-act": "node",
+    "node-detail": "node",
+    "node-service": "node",
+    "node-settings": "node",
+    "node-settings-back": "node",
+    "node-sources": "node",
+    "node-token": "node",
+    "revision-act": "deployment",
+    "source-calibrate": "node",
+    "source-edit": "node",
+    "source-new": "node",
+    "source-remove": "node",
+}
+"""What of a team such an address is about; to others it is not there."""
+
+EVERYBODYS = {
+    "account-factor-remove",
+    "alert-channel",
+    "alert-channel-act",
+    "alert-channel-new",
+    "alert-rule",
+    "alert-rule-act",
+    "api-key-revoke",
+    "api-model",
+    "api-stream",
+    "audit-export",
+    "chat-message",
+    "conversation",
+    "conversation-delete",
+    "conversation-rename",
+    "energy-rate-remove",
+    "energy-table",
+    "export-file",
+    "firmware-fetch",
+    "firmware-image",
+    "firmware-image-remove",
+    "firmware-key-remove",
+    "firmware-set",
+    "firmware-set-remove",
+    "firmware-update-new",
+    "manage-catalogue",
+    "model-detail",
+    "outlay-remove",
+    "person-act",
+    "quiet-rule-off",
+    "quiet-rule-on",
+    "quiet-rule-remove",
+    "secret-edit",
+    "secret-remove",
+    "settings-back",
+    "team",
+    "team-remove",
+}
+"""About something that belongs to no team, or to one person alone."""

@@ -4,14 +4,24 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from channels.db import database_sync_to_async
+from django.contrib import admin
 from django.contrib.auth.models import User
+from django.db.models import Model
+from django.template.backends.django import Template
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from dashboard.asgi import application
+from dashboard.audit import PANEL
 from dashboard.choices import Role
-from dashboard.models import Account, Deployment
+from dashboard.consumers.events import UNREADABLE
+from dashboard.identity.grants import set_role
+from dashboard.models import Deployment
+from dashboard.sockets import websocket_urlpatterns
 from tests.dashboard.pages_cast import make_model, make_node
-from tests.dashboard.permissions import ADDRESSES, KEYED, OPEN, Least
+from tests.dashboard.permissions import ADDRESSES, KEYED, OPEN, SOCKETS, Least
+from tests.sockets import Closed, SocketClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,6 +51,8 @@ ACTIONS = {
     "firmware-node-act": "release",
 }
 METHODS = ("get", "post")
+ENDS_SESSION = ("sign-out", "account-sessions", "account-password")
+OTHER_METHODS = ("put", "patch", "delete")
 
 
 def patterns(found: list[URLPattern | URLResolver]) -> Iterator[URLPattern]:
@@ -56,11 +68,12 @@ def names() -> list[str]:
     return sorted({one.name for one in patterns(get_resolver().url_patterns) if one.name})
 
 
-def address(name: str) -> str:
+def address(name: str, **about: Any) -> str:
     wanted = next(one for one in patterns(get_resolver().url_patterns) if one.name == name)
     known = {**ARGUMENTS, "action": ACTIONS.get(name, "")}
     if name.startswith(("node", "source", "firmware-node", "firmware-read", "firmware-offer")):
         known["name"] = "box-1"
+    known |= about
     arguments = {key: known[key] for key in wanted.pattern.regex.groupindex}
     return reverse(name, kwargs=arguments)
 
@@ -69,13 +82,7 @@ def address(name: str) -> str:
 def clients() -> dict[Role | None, Client]:
     Deployment.objects.create(name="smol", model=make_model())
     make_node("box-1")
-    found: dict[Role | None, Client] = {None: Client()}
-    for role in Role:
-        user = User.objects.create_user(role.value, password="correct horse")
-        Account.objects.create(user=user, role=role)
-        found[role] = Client()
-        found[role].force_login(user)
-    return found
+    return make_people()
 
 
 def let_in(client: Client, method: str, path: str) -> bool:
@@ -93,7 +100,15 @@ def test_every_address_stands_in_the_table() -> None:
     assert not gone, f"Remove these from tests/dashboard/permissions.py: {gone}."
 
 
-def test_exactly_those_may_who_are_named(clients: dict[Role | None, Client]) -> None:
+@pytest.fixture
+def unrendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is let in shows without what they are shown; that takes most of the time."""
+    monkeypatch.setattr(Template, "render", lambda *_args, **_more: "")
+
+
+def test_exactly_those_may_who_are_named(
+    clients: dict[Role | None, Client], unrendered: None
+) -> None:
     users = {role: User.objects.get(username=role.value) for role in Role}
     for name, rights in ADDRESSES.items():
         if rights == KEYED:
@@ -101,10 +116,83 @@ def test_exactly_those_may_who_are_named(clients: dict[Role | None, Client]) -> 
         path = address(name)
         for method, least in zip(METHODS, rights, strict=True):
             for role, client in clients.items():
-                if role is not None:
-                    client.force_login(users[role])  # Some addresses end the session.
                 allowed = let_in(client, method, path)
                 assert allowed == expected(least, role), f"{role} {method} {path}: {allowed}"
+                if role is not None and name in ENDS_SESSION:
+                    client.force_login(users[role])
+
+
+def test_no_other_method_lets_in_whom_these_do_not(
+    clients: dict[Role | None, Client], unrendered: None
+) -> None:
+    for name, rights in ADDRESSES.items():
+        if rights == KEYED or OPEN in rights:
+            continue
+        path = address(name)
+        roles = [role for role in Role if role.strength < rights_of(rights).strength]
+        for role in (None, *roles):
+            for method in OTHER_METHODS:
+                assert not let_in(clients[role], method, path), f"{role} {method} {path}"
+
+
+def rights_of(rights: tuple[Least, Least]) -> Role:
+    """What it takes to change something there; to look, where nothing is changed."""
+    known = [one for one in rights if isinstance(one, Role)]
+    return known[-1] if known else Role.ADMIN
+
+
+def test_administration_is_for_administrators(clients: dict[Role | None, Client]) -> None:
+    pages = [admin_url(row) for row in admin.site._registry]
+    for role, client in clients.items():
+        for path in ("/admin/", *pages):
+            status = client.get(path).status_code
+            assert (status == 200) == (role == Role.ADMIN), f"{role} {path}: {status}"
+
+
+def admin_url(row: type[Model]) -> str:
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_changelist")
+
+
+async def test_sockets_stay_open_for_those_who_are_named(nothing_live_left: None) -> None:
+    routes = {str(one.pattern) for one in websocket_urlpatterns} - {""}
+    assert routes == SOCKETS.keys(), "Say in tests/dashboard/permissions.py whom each takes."
+    people = await database_sync_to_async(make_people)()
+    for path, least in SOCKETS.items():
+        for role, client in people.items():
+            allowed = await stays_open(client, f"/{path}")
+            assert allowed == expected(least, role), f"{role} {path}: {allowed}"
+
+
+def make_people() -> dict[Role | None, Client]:
+    found: dict[Role | None, Client] = {None: Client()}
+    for role in Role:
+        user = User.objects.create_user(role.value)
+        set_role(user, role, PANEL)
+        found[role] = Client()
+        found[role].force_login(user)
+    return found
+
+
+async def stays_open(client: Client, path: str) -> bool:
+    cookies = "; ".join(f"{name}={one.value}" for name, one in client.cookies.items())
+    headers = [
+        (b"host", b"panel.example"),
+        (b"origin", b"http://panel.example"),
+        (b"cookie", cookies.encode()),
+    ]
+    socket = SocketClient(application, path, headers)
+    if not await socket.connect():
+        return False
+    # All of them answer to what they do not understand, or close.
+    await socket.send("nonsense")
+    try:
+        await socket.receive()
+    except Closed as closed:
+        allowed = closed.code == UNREADABLE
+    else:
+        allowed = True
+    await socket.disconnect()
+    return allowed
 
 
 def expected(least: Least, role: Role | None) -> bool:
