@@ -17,6 +17,7 @@ from dashboard.choices import (
     RevisionState,
     StepStatus,
 )
+from dashboard.lifecycle.tickets import at_work, next_queued, taken
 from dashboard.models import Deployment, Job, JobStep, LogLine, Revision, Slot
 from dashboard.sentences import Sentence
 
@@ -71,7 +72,7 @@ def claim(job_id: int, ticket: int) -> Job | None:
     """The job, if this ticket is the one that may advance it now and it is still wanted."""
     now = timezone.now()
     guard = Job.objects.filter(pk=job_id, ticket=ticket, status__in=ACTIVE_JOB_STATUSES)
-    if guard.update(ticket=ticket + 1, touched_at=now, due_at=now) != 1:
+    if guard.update(ticket=taken(ticket), touched_at=now, due_at=now) != 1:
         return None
     rows = Job.objects.select_related("deployment__model", "slot")
     job = rows.get(pk=job_id)
@@ -101,7 +102,7 @@ def begin(job: Job, steps: Sequence[StepPlan]) -> list[JobStep]:
 
 def look_again(job: Job, seconds: float) -> None:
     """Queue the job's next run; whatever else was queued for it is void."""
-    job.ticket = _next_queued(job.ticket)
+    job.ticket = next_queued(job.ticket)
     due = timezone.now() + timedelta(seconds=seconds)
     Job.objects.filter(pk=job.pk).update(ticket=job.ticket, due_at=due, state=job.state)
     outbox.task(RUN_TASK, job.pk, job.ticket, countdown=seconds)
@@ -111,17 +112,8 @@ def hurry(deployment: Deployment) -> None:
     """Something the deployment's job may be waiting for has happened: run it now."""
     for job in deployment.jobs.filter(status=JobStatus.RUNNING):
         queued = Job.objects.filter(pk=job.pk, ticket=job.ticket)
-        if not _held(job) and queued.update(ticket=_next_queued(job.ticket)) == 1:
-            outbox.task(RUN_TASK, job.pk, _next_queued(job.ticket))
-
-
-def _held(job: Job) -> bool:
-    """A worker is at it now: claiming makes the ticket odd, queueing makes it even."""
-    return job.ticket % 2 == 1
-
-
-def _next_queued(ticket: int) -> int:
-    return ticket + 2 - ticket % 2
+        if not at_work(job.ticket) and queued.update(ticket=next_queued(job.ticket)) == 1:
+            outbox.task(RUN_TASK, job.pk, next_queued(job.ticket))
 
 
 def start_step(row: JobStep, seconds: float) -> None:
@@ -189,8 +181,8 @@ def resume_overdue() -> list[Job]:
     now = timezone.now()
     active = Job.objects.filter(status__in=ACTIVE_JOB_STATUSES)
     unheard = active.filter(due_at__lt=now - timedelta(seconds=OVERDUE_SECONDS))
-    at_work = now - timedelta(seconds=WORK_SECONDS)
-    found = [job for job in unheard if not _held(job) or (job.due_at or now) < at_work]
+    long_ago = now - timedelta(seconds=WORK_SECONDS)
+    found = [job for job in unheard if not at_work(job.ticket) or (job.due_at or now) < long_ago]
     hopeless = [job for job in found if job.resumes >= MAX_RESUMES]
     for job in found:
         if job not in hopeless:

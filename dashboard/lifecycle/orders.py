@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dashboard.choices import UNDERWAY_UPDATE_STATES, UpdateState
 from dashboard.lifecycle import updates
+from dashboard.lifecycle.tickets import at_work
 from dashboard.models import Node, NodeUpdate
 from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
@@ -52,5 +53,5 @@ def heed(node_id: int, states: Sequence[FirmwareState]) -> None:
         }
         if update.memory.get(name) != report:
             updates.remember(update, **{name: report})
-            if update.ticket % 2 == 0:
+            if not at_work(update.ticket):
                 updates.look_again(update, 0.0)

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import F, JSONField, Value
-from django.db.models.expressions import CombinedExpression
+from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
@@ -25,18 +24,46 @@ from dashboard.choices import (
 from dashboard.errors import StatusConflict
 from dashboard.lifecycle import evacuation
 from dashboard.lifecycle.record import record
-from dashboard.models import FirmwareImage, FirmwarePart, Node, NodeUpdate, Rollout, UpdateNote
+from dashboard.lifecycle.update_turns import (
+    GOING,
+    MAX_RESUMES,
+    RUN_TASK,
+    claim,
+    look_again,
+    note,
+    remember,
+    resume_overdue,
+)
+from dashboard.models import FirmwareImage, FirmwarePart, Node, NodeUpdate, Rollout
 from dashboard.sentences import Sentence
-from dashboard.updates import window
+from dashboard.updates import news, patience, window
 
-RUN_TASK = "tandem.run_update"
+__all__ = [
+    "CANCELLABLE",
+    "GOING",
+    "MAX_RESUMES",
+    "ORDERING",
+    "RUN_TASK",
+    "approve",
+    "ask_for_reset",
+    "cancel",
+    "claim",
+    "complete",
+    "conclude_verification",
+    "draft",
+    "hold",
+    "look_again",
+    "move",
+    "note",
+    "release",
+    "remember",
+    "resume_overdue",
+    "start_due",
+    "tell",
+]
+
 LOCK = 0x6669726D
 """Of two who start an update the second waits, and then sees the first."""
-OVERDUE = timedelta(seconds=10)
-WORK = {UpdateState.UPLOADING: timedelta(minutes=20)}
-"""How long a worker may be at one step before it counts as lost; else `STEP`."""
-STEP = timedelta(minutes=3)
-MAX_RESUMES = 20
 ORDERING = frozenset({UpdateState.UPLOADING, UpdateState.APPLYING, UpdateState.REBOOTING})
 """In which the node's agent may have an order; see `lifecycle.orders`."""
 WAITING = frozenset({UpdateState.DRAFT, UpdateState.VERIFIED, UpdateState.APPROVED})
@@ -54,6 +81,7 @@ def draft(
     allow_downgrade: bool = False,
     on_reset: bool = False,
     not_before: datetime | None = None,
+    automatic: bool = False,
 ) -> Rollout:
     """A roll-out of `image` to `parts`, one of a node, in this order. The same form sent twice is
     one roll-out. Raises StatusConflict when a node is in another unfinished one."""
@@ -69,6 +97,7 @@ def draft(
         allow_downgrade=allow_downgrade,
         on_reset=on_reset,
         not_before=not_before,
+        automatic=automatic,
         made_by=User.objects.filter(pk=actor.user_id or 0).first(),
         by=str(actor)[:150],
     )
@@ -108,8 +137,13 @@ def conclude_verification(rollout: Rollout, problem: Sentence | None) -> None:
             move(update, UpdateState.VERIFIED, Sentence(_("The image was verified.")))
         else:
             move(update, UpdateState.CANCELLED, problem, reason=problem)
-    if problem is not None and drafts:
+    if not drafts:
+        return
+    if problem is None:
+        news.tell_wanted(rollout)
+    else:
         _finish(rollout, problem)
+        news.tell_refused(rollout, problem)
 
 
 @transaction.atomic
@@ -154,7 +188,7 @@ def cancel(rollout: Rollout, actor: Actor) -> None:
             was_out = update.state in UNDERWAY_UPDATE_STATES
             move(update, UpdateState.CANCELLED, words, reason=words, by=str(actor))
             if was_out:
-                evacuation.give_back(update.node, PANEL)
+                _give_back(update)
     _finish(rollout, words)
     audit.note(actor, "firmware.cancel", rollout)
 
@@ -196,13 +230,25 @@ def start_due() -> None:
         begins = update.rollout.not_before
         if begins is not None and begins > timezone.now():
             continue
-        update.started_at = timezone.now()
-        update.save(update_fields=["started_at"])
-        why = Sentence(_("Firmware: %(image)s."), image=str(update.rollout.image))
-        move(update, UpdateState.DRAINING, Sentence(_("Its work moves to other nodes.")))
-        evacuation.evacuate(update.node, PANEL, why)
-        look_again(update, 0.0)
+        _start(update)
         return
+
+
+def _start(update: NodeUpdate) -> None:
+    update.started_at = timezone.now()
+    update.save(update_fields=["started_at"])
+    # Whoever took it out of service before takes it into service again.
+    remember(update, was_out=update.node.evacuated)
+    why = Sentence(_("Firmware: %(image)s."), image=str(update.rollout.image))
+    words = Sentence(_("Its work moves to other nodes."))
+    move(update, UpdateState.DRAINING, words, deadline=patience.DRAIN)
+    evacuation.evacuate(update.node, PANEL, why)
+    look_again(update, 0.0)
+
+
+def _give_back(update: NodeUpdate) -> None:
+    if not update.memory.get("was_out"):
+        evacuation.give_back(update.node, PANEL)
 
 
 def move(
@@ -227,6 +273,7 @@ def move(
         "state": to,
         "reason": reason or Sentence(),
         "percent": None,
+        "resumes": 0,
         "deadline_at": now + deadline if deadline else None,
         "finished_at": now if over else None,
     }
@@ -244,12 +291,6 @@ def _change_orders(node_id: int) -> None:
     """What the agent is to install, or to do next, may be another thing now."""
     Node.objects.filter(pk=node_id).update(desired_generation=F("desired_generation") + 1)
     outbox.nudge(node_id)
-
-
-def note(update: NodeUpdate, text: Sentence, by: str = "") -> None:
-    """One line of its history; pages that show it are told."""
-    UpdateNote.objects.create(update=update, state=update.state, text=text, by=by)
-    outbox.announce("update", update.rollout_id)
 
 
 def tell(update: NodeUpdate, reason: Sentence, percent: float | None) -> None:
@@ -277,6 +318,8 @@ def hold(update: NodeUpdate, why: Sentence) -> None:
         level=EventLevel.ERROR,
         node=update.node,
     )
+    told = {"node": update.node.name}
+    audit.note(PANEL, "firmware.hold", update.rollout, after=told, why=str(why))
     node = Node.objects.get(pk=update.node_id)
     if not node.evacuated:
         evacuation.evacuate(node, PANEL, why)
@@ -286,7 +329,9 @@ def hold(update: NodeUpdate, why: Sentence) -> None:
 def complete(update: NodeUpdate, text: Sentence) -> None:
     """It runs as it should, and the node serves again."""
     move(update, UpdateState.RELEASED, text)
-    evacuation.give_back(update.node, PANEL)
+    _give_back(update)
+    told = {"node": update.node.name, "version": update.to_version}
+    audit.note(PANEL, "firmware.complete", update.rollout, after=told)
     record(
         Sentence(
             _("Firmware %(version)s is in use, after %(before)s."),
@@ -298,64 +343,13 @@ def complete(update: NodeUpdate, text: Sentence) -> None:
     rollout = update.rollout
     if not rollout.updates.exclude(state__in=[UpdateState.RELEASED]).exists():
         _finish(rollout, Sentence())
+        news.tell_done(rollout)
     outbox.task("tandem.reconcile")
 
 
 def _finish(rollout: Rollout, stopped: Sentence) -> None:
     Rollout.objects.filter(pk=rollout.pk).update(finished_at=timezone.now(), stopped=stopped)
     outbox.announce("update", rollout.pk)
-
-
-def claim(update_id: int, ticket: int) -> NodeUpdate | None:
-    """The update, if this ticket is the one that may advance it now."""
-    now = timezone.now()
-    guard = NodeUpdate.objects.filter(
-        pk=update_id, ticket=ticket, state__in=UNDERWAY_UPDATE_STATES - {UpdateState.HELD}
-    )
-    if guard.update(ticket=ticket + 1, touched_at=now, due_at=now) != 1:
-        return None
-    rows = NodeUpdate.objects.select_related("rollout__image", "node", "part")
-    return rows.get(pk=update_id)
-
-
-def look_again(update: NodeUpdate, seconds: float) -> None:
-    """Queue its next run; whatever else was queued for it is void. Nothing, if somebody else has
-    queued or taken it up since it was read."""
-    ticket = update.ticket + 2 - update.ticket % 2
-    due = timezone.now() + timedelta(seconds=seconds)
-    mine = NodeUpdate.objects.filter(pk=update.pk, ticket=update.ticket)
-    if mine.update(ticket=ticket, due_at=due) == 1:
-        update.ticket = ticket
-        outbox.task(RUN_TASK, update.pk, ticket, countdown=seconds)
-
-
-def remember(update: NodeUpdate, **found: object) -> None:
-    """Written down at once, so that whoever takes over after a crash knows it. Beside what others
-    write down meanwhile: the agent's reports come while a worker is at it."""
-    update.memory.update(found)
-    added = Value(found, JSONField())
-    merged = CombinedExpression(F("memory"), "||", added, output_field=JSONField())
-    NodeUpdate.objects.filter(pk=update.pk).update(memory=merged)
-
-
-def resume_overdue() -> None:
-    """Queue again what lost its message or its worker."""
-    now = timezone.now()
-    going = UNDERWAY_UPDATE_STATES - {UpdateState.HELD}
-    for update in NodeUpdate.objects.filter(state__in=going, due_at__lt=now - OVERDUE):
-        patience = WORK.get(UpdateState(update.state), STEP)
-        held = update.ticket % 2 == 1
-        if held and update.due_at and now - update.due_at < patience:
-            continue
-        _resume(update)
-
-
-@transaction.atomic
-def _resume(update: NodeUpdate) -> None:
-    guard = NodeUpdate.objects.filter(pk=update.pk, ticket=update.ticket, state=update.state)
-    if guard.update(resumes=update.resumes + 1) == 1:
-        note(update, Sentence(_("Taken up again: its worker or its message was lost.")))
-        look_again(update, 0.0)
 
 
 def _hold_lock() -> None:

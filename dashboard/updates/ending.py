@@ -19,7 +19,7 @@ from dashboard.lifecycle import evacuation, updates
 from dashboard.models import Deployment, Node, NodeUpdate
 from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
-from dashboard.updates import patience, resets
+from dashboard.updates import patience, resets, speed
 from dashboard.updates.base import Complete, Go, Outcome, UpdateFailed, Wait
 from dashboard.updates.leaving import part_of
 from monitoring.probes.outside import SourceError
@@ -89,6 +89,9 @@ def validate(update: NodeUpdate) -> Outcome:
     problem = _not_as_it_was(update, node)
     if problem is not None:
         return problem
+    if update.memory.get("was_out"):
+        words = _("%(version)s runs. It stays out of service, as it was before.")
+        return Complete(Sentence(words, version=update.to_version))
     updates.remember(update, serving=timezone.now().timestamp())
     evacuation.give_back(node, audit.PANEL)
     return Wait(patience.POLL, Sentence(_("All is there; work comes back for a try.")))
@@ -117,7 +120,8 @@ def _not_as_it_was(update: NodeUpdate, node: Node) -> Outcome | None:
         return Wait(patience.POLL, Sentence(words, seen=seen, all=before["accelerators"]))
     if before.get("link") and node.link_address != before["link"]:
         return Wait(patience.POLL, Sentence(_("The cable to the other box is not up.")))
-    return None
+    slower = speed.problem_of_link(update, node)
+    return Wait(patience.POLL, slower) if slower is not None else None
 
 
 def _canary(update: NodeUpdate, node: Node) -> Outcome:
@@ -142,6 +146,12 @@ def _canary(update: NodeUpdate, node: Node) -> Outcome:
     problem = canary.verdict(measured, None, vocabulary=model.shape.vocab_size, same_model=True)
     if problem is not None:
         raise UpdateFailed(problem)
+    slow = speed.problem_of_engine(update, node, replica, measured)
+    if slow is not None:
+        # It may still be warming up, or be busy.
+        if waited > patience.CANARY.total_seconds():
+            raise UpdateFailed(slow)
+        return Wait(patience.POLL, slow)
     words = _("%(version)s runs, and what came back answers as it should.")
     return Complete(Sentence(words, version=update.to_version))
 

@@ -9,7 +9,7 @@ from dashboard.lifecycle import evacuation, updates
 from dashboard.models import Deployment, FirmwarePart, Node, NodeUpdate
 from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
-from dashboard.updates import patience
+from dashboard.updates import patience, service, speed
 from dashboard.updates.base import Go, Outcome, UpdateFailed, Wait
 from dashboard.updates.redfish import RUNNING, UpdateClient
 from dashboard.updates.verifying import problem_of_image
@@ -19,12 +19,9 @@ SERVING = (DeploymentStatus.READY, DeploymentStatus.DEGRADED)
 
 def drain(update: NodeUpdate) -> Outcome:
     """Everything that runs there has moved."""
+    speed.remember(update)
     found = evacuation.clear(update.node)
     if not found.done:
-        if update.deadline_at is None:
-            update.deadline_at = update.started_at
-            if update.started_at is not None:
-                update.deadline_at = update.started_at + patience.DRAIN
         return Wait(patience.POLL, found.left)
     return Go(UpdateState.PRECHECK, Sentence(_("Nothing runs there.")), patience.PRECHECK)
 
@@ -80,6 +77,7 @@ def _check_bmc(update: NodeUpdate) -> None:
             words = _("The BMC of %(node)s is at another task; wait for its end.")
             raise UpdateFailed(Sentence(words, node=update.node.name))
         _check_power(update, bmc)
+        service.check(update, bmc)
     read_bmc(update.node)
 
 

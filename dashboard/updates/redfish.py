@@ -6,6 +6,7 @@ reading (`monitoring.probes.redfish.client`).
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 import requests
 import urllib3.exceptions as wire
-from requests_toolbelt import MultipartEncoder
+from requests_toolbelt import MultipartEncoder, MultipartEncoderMonitor
 
 from monitoring.probes.outside import SourceError
 from monitoring.probes.redfish.client import (
@@ -29,10 +30,14 @@ from monitoring.probes.redfish.client import (
     address_of,
     said,
 )
+from monitoring.samples import gettext_noop
 from monitoring.sources import RedfishSource
 
 ASK_SECONDS = 15.0
 PUSH_SECONDS = 900.0
+ANSWER_SECONDS = 300.0
+"""In which a BMC looks through an image before it says whether it takes it."""
+SLOW_PUSH = gettext_noop("The image could not be sent within 15 min.")
 RUNNING = frozenset({"New", "Starting", "Running", "Pending", "Stopping", "Service"})
 GOOD = frozenset({"Completed"})
 NOT_UP = frozenset({502, 503, 504})
@@ -122,8 +127,16 @@ class UpdateClient:
         """Raises Refused with the BMC's own words for an error."""
         return _accepted(self._send("POST", path, ASK_SECONDS, json=body))
 
-    def push(self, uri: str, parameters: dict[str, Any], file: Path, name: str) -> Reply:
-        """Multipart HTTP push (DSP2062): the parameters, then the image, read as it is sent."""
+    def push(
+        self,
+        uri: str,
+        parameters: dict[str, Any],
+        file: Path,
+        name: str,
+        show: Callable[[float], None] = lambda percent: None,
+    ) -> Reply:
+        """Multipart HTTP push (DSP2062): the parameters, then the image, read as it is sent. `show`
+        is told how far that is. Raises Away when all of it takes too long."""
         with file.open("rb") as image:
             form = MultipartEncoder(
                 [
@@ -131,8 +144,19 @@ class UpdateClient:
                     ("UpdateFile", (name, image, "application/octet-stream")),
                 ]
             )
+            until = time.monotonic() + PUSH_SECONDS
+
+            def sent(so_far: MultipartEncoderMonitor) -> None:
+                if time.monotonic() > until:
+                    raise Away(SLOW_PUSH)
+                show(100.0 * so_far.bytes_read / max(1, so_far.len))
+
+            body = MultipartEncoderMonitor(form, sent)
             headers = {"Content-Type": form.content_type}
-            return _accepted(self._send("POST", uri, PUSH_SECONDS, data=form, headers=headers))
+            reply = self._send(
+                "POST", uri, PUSH_SECONDS, ANSWER_SECONDS, data=body, headers=headers
+            )
+            return _accepted(reply)
 
     def task(self, path: str) -> Task:
         """Decided by TaskState, whatever the HTTP status; a state of nothing: it is gone."""
@@ -156,11 +180,13 @@ class UpdateClient:
         paths = [one.get("@odata.id") for one in members if isinstance(one, dict)]
         return [one for one in reversed(paths) if isinstance(one, str) and one.startswith("/")]
 
-    def _send(self, method: str, path: str, seconds: float, **what: Any) -> Reply:
+    def _send(
+        self, method: str, path: str, seconds: float, silence: float = 60.0, **what: Any
+    ) -> Reply:
         self._adapter.until = time.monotonic() + seconds
         try:
             answer = self._http.request(
-                method, self._base + path, timeout=(10.0, 60.0), allow_redirects=False, **what
+                method, self._base + path, timeout=(10.0, silence), allow_redirects=False, **what
             )
         except requests.RequestException as error:
             raise _wrapped(error) from error

@@ -1,6 +1,8 @@
 """The image goes to the BMC, or an order to the agent. What cannot be repeated is written down
 before it is done: whoever takes over asks what came of it, and sends nothing twice."""
 
+import time
+
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
@@ -8,18 +10,19 @@ from dashboard import outbox
 from dashboard.choices import UpdateState
 from dashboard.firmware import store
 from dashboard.firmware.bmc import bmc_of
+from dashboard.firmware.errors import BmcError
 from dashboard.firmware.inventory import read_bmc
 from dashboard.lifecycle import updates
 from dashboard.models import FirmwarePart, NodeUpdate
 from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
-from dashboard.updates import patience
+from dashboard.updates import patience, service
 from dashboard.updates.base import Go, Outcome, UpdateFailed, Wait
 from dashboard.updates.leaving import part_of
 from dashboard.updates.redfish import RUNNING, Away, Refused, Reply, UpdateClient, task_path
+from dashboard.updates.service import Offer
 
-SERVICE = "/redfish/v1/UpdateService"
-ACTION = f"{SERVICE}/Actions/UpdateService.SimpleUpdate"
+SENDING = _("The image is sent to the BMC.")
 LOST = _(
     "The image was being sent when the worker was lost, and the BMC shows no trace of it. Look at "
     "the BMC, then make a new update."
@@ -63,16 +66,13 @@ def _send(update: NodeUpdate, part: FirmwarePart) -> Outcome:
         words = _("%(node)s has no BMC among its sources; enter it there.")
         raise UpdateFailed(Sentence(words, node=update.node.name))
     with UpdateClient(source) as bmc:
-        service = bmc.get(SERVICE).body or {}
-        push = service.get("MultipartHttpPushUri")
-        target = part.details.get("path") or f"{SERVICE}/FirmwareInventory/{part.key[8:]}"
-        when = "OnReset" if update.rollout.on_reset else "Immediate"
-        updates.remember(update, intent=timezone.now().timestamp(), push=bool(push))
+        offer = service.offer(bmc)
+        target = part.details.get("path") or f"{service.PATH}/FirmwareInventory/{part.key[8:]}"
+        body = service.parameters(update, offer, target)
+        updates.remember(update, intent=timezone.now().timestamp(), push=bool(offer.push))
         try:
-            if isinstance(push, str) and push.startswith("/"):
-                reply = _push(bmc, push, update, target, when)
-            else:
-                reply = _fetch(bmc, service, update, target, when)
+            hand_over = _push if offer.push else _fetch
+            reply = hand_over(bmc, offer, update, body)
         except Away as error:
             raise UpdateFailed(Sentence(CUT, why=Sentence(error.reason))) from error
         except Refused as error:
@@ -82,33 +82,27 @@ def _send(update: NodeUpdate, part: FirmwarePart) -> Outcome:
     return _went(_("The BMC took the image."))
 
 
-def _push(bmc: UpdateClient, uri: str, update: NodeUpdate, target: str, when: str) -> Reply:
-    parameters = {"Targets": [target], "@Redfish.OperationApplyTime": when}
+def _push(bmc: UpdateClient, offer: Offer, update: NodeUpdate, body: dict[str, object]) -> Reply:
     if update.rollout.allow_downgrade:
-        parameters["ForceUpdate"] = True  # type: ignore[assignment]
+        body |= {"ForceUpdate": True}
     image = update.rollout.image
-    return bmc.push(uri, parameters, store.path_of(image), store.plain_name(image.name))
+    shown = time.monotonic()
+
+    def show(percent: float) -> None:
+        nonlocal shown
+        if time.monotonic() - shown > patience.POLL:
+            shown = time.monotonic()
+            updates.tell(update, Sentence(SENDING), percent)
+
+    name = store.plain_name(image.name)
+    return bmc.push(offer.push, body, store.path_of(image), name, show)
 
 
-def _fetch(
-    bmc: UpdateClient, service: dict[str, object], update: NodeUpdate, target: str, when: str
-) -> Reply:
+def _fetch(bmc: UpdateClient, offer: Offer, update: NodeUpdate, body: dict[str, object]) -> Reply:
     """The BMC fetches it from us, at an address that is good once."""
     url = store.one_use_url(update.rollout.image, update)
-    body: dict[str, object] = {
-        "ImageURI": url,
-        "TransferProtocol": "HTTPS" if url.startswith("https") else "HTTP",
-        "Targets": [target],
-        "@Redfish.OperationApplyTime": when,
-    }
-    return bmc.post(_action(service), body)
-
-
-def _action(service: dict[str, object]) -> str:
-    actions = service.get("Actions")
-    found = actions.get("#UpdateService.SimpleUpdate") if isinstance(actions, dict) else None
-    target = found.get("target") if isinstance(found, dict) else None
-    return target if isinstance(target, str) and target.startswith("/") else ACTION
+    scheme = "HTTPS" if url.startswith("https") else "HTTP"
+    return bmc.post(offer.action, {"ImageURI": url, "TransferProtocol": scheme, **body})
 
 
 def _take_up(update: NodeUpdate) -> Outcome:
@@ -116,12 +110,17 @@ def _take_up(update: NodeUpdate) -> Outcome:
     source = bmc_of(update.node)
     if source is None:
         raise UpdateFailed(Sentence(LOST))
-    with UpdateClient(source) as bmc:
-        task = _running(bmc)
+    try:
+        with UpdateClient(source) as bmc:
+            task = _running(bmc)
+        if not task:
+            read_bmc(update.node)
+    except (Away, BmcError) as error:  # Its deadline ends this.
+        words = _("Whether the BMC got the image is not known yet: %(why)s")
+        return Wait(patience.POLL, Sentence(words, why=str(error)))
     if task:
         updates.remember(update, sent=True, task=task)
         return _went(_("The BMC is at it already."))
-    read_bmc(update.node)
     part = part_of(update)
     if update.to_version in (part.active, part.staged):
         updates.remember(update, sent=True, task="")

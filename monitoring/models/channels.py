@@ -56,6 +56,7 @@ class Occasion(models.TextChoices):
     STILL = "still", _("Goes on")
     RESOLVED = "resolved", _("Over")
     TEST = "test", _("Test")
+    NEWS = "news", _("News")
 
 
 class DeliveryStatus(models.TextChoices):
