@@ -6,9 +6,11 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dashboard.forms.hidden import leave_out
 from monitoring.alerts.kinds import KINDS, Kind
 from monitoring.metrics import METRICS
 from monitoring.models import PriceList, Rule
+from monitoring.scopes import NOTHING, Hidden
 
 if TYPE_CHECKING:
     _RuleForm = forms.ModelForm[Rule]
@@ -50,7 +52,9 @@ class RuleForm(_RuleForm):
         ]
         widgets = {"name": forms.TextInput(attrs={"autocomplete": "off"})}
 
-    def __init__(self, *args: Any, kind: Kind, metric: str, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, kind: Kind, metric: str, hidden: Hidden = NOTHING, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.kind, self.metric = kind, metric
         unit = kind.unit or (METRICS[metric].unit if metric in METRICS else "")
@@ -61,6 +65,7 @@ class RuleForm(_RuleForm):
         for name in ("node", "deployment"):
             if isinstance(field := self.fields.get(name), forms.ModelChoiceField):
                 field.empty_label = _("Any")
+        leave_out(self, hidden)
         if kind.name == "budget":
             self.unit = PriceList.current().currency
         if self.unit:

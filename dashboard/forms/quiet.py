@@ -6,8 +6,10 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dashboard.forms.hidden import leave_out
 from dashboard.forms.week import MIDNIGHT, ClockInput, DaysField, ZoneField
 from monitoring.models import QuietRule
+from monitoring.scopes import NOTHING, Hidden
 
 if TYPE_CHECKING:
     _QuietRuleForm = forms.ModelForm[QuietRule]
@@ -51,13 +53,14 @@ class QuietRuleForm(_QuietRuleForm):
             "name": {"unique": gettext_lazy("There is a rule of this name already.")},
         }
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, hidden: Hidden = NOTHING, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["days"].required = False
         for name, label in (("node", _("every node")), ("deployment", _("every deployment"))):
             choice = self.fields[name]
             assert isinstance(choice, forms.ModelChoiceField)
             choice.empty_label = label
+        leave_out(self, hidden)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from dashboard.forms.hidden import leave_out
 from dashboard.forms.logs import MomentField
 from dashboard.models import Deployment, Node
 from monitoring.models import Maintenance, Rule, Silence
@@ -49,11 +50,7 @@ class HushForm(forms.Form):
 
     def __init__(self, *args: Any, hidden: Hidden = NOTHING, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name, keys in (("node", hidden.nodes), ("deployment", hidden.deployments)):
-            field = self.fields[name]
-            assert isinstance(field, forms.ModelChoiceField)
-            assert field.queryset is not None
-            field.queryset = field.queryset.exclude(pk__in=keys)
+        leave_out(self, hidden)
 
 
 class SilenceForm(HushForm):

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import lifecycle
 from dashboard.access import seen
+from dashboard.audit import actor_of, note
 from dashboard.choices import DeploymentStatus, ReplicaRole
 from dashboard.errors import TandemError
 from dashboard.forms.deployments import DeploymentForm
@@ -22,6 +23,7 @@ from dashboard.texts import storable
 from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.live import with_live_replica
 from dashboard.views.plan import Launch, draw_launches
+from dashboard.views.trail import note_form
 
 RECENT_EVENTS = 20
 RECENT_JOBS = 6
@@ -58,6 +60,7 @@ def deployment_new(request: HttpRequest) -> HttpResponse:
         form, fallback = DeploymentForm(request.POST), FallbackForm(request.POST)
         if form.is_valid() and fallback.is_valid() and fallback.check(form.instance):
             deployment = _create(form, fallback)
+            note_form(request, "deployment.create", deployment, form)
             return _act(request, deployment, "deploy")
     else:
         form, fallback = DeploymentForm(initial=_suggestion(request)), FallbackForm()
@@ -110,7 +113,10 @@ def deployment_act(request: HttpRequest, name: str, action: str) -> HttpResponse
 
 def _act(request: HttpRequest, deployment: Deployment, action: str) -> HttpResponse:
     try:
-        ACTIONS[action](deployment, request.user.get_username())
+        before = {"status": deployment.status}
+        with transaction.atomic():
+            ACTIONS[action](deployment, request.user.get_username())
+            note(actor_of(request), f"deployment.{action}", deployment.name, before=before)
     except TandemError as error:
         messages.error(request, str(error))
     if Deployment.objects.filter(pk=deployment.pk).exists():

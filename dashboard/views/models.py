@@ -14,6 +14,7 @@ from dashboard.forms.models import ImportForm
 from dashboard.models import Model
 from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.model_facts import model_facts
+from dashboard.views.trail import note_form
 
 
 @login_required
@@ -34,6 +35,7 @@ def _import(request: HttpRequest) -> HttpResponse:
     except ImportRefused as refused:
         form.add_error("path", str(refused))
         return _page(request, form)
+    note_form(request, "model.import", model, form)
     messages.success(request, _("%(model)s is in the catalogue.") % {"model": model.name})
     return redirect("model-detail", model.name)
 

@@ -2,6 +2,7 @@
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -10,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import lifecycle
 from dashboard.access import seen
-from dashboard.audit import actor_of
+from dashboard.audit import actor_of, note
 from dashboard.errors import StatusConflict
 from dashboard.forms.nodes import NodeForm
 from dashboard.lifecycle import evacuation
@@ -18,6 +19,7 @@ from dashboard.models import Node
 from dashboard.sentences import Sentence
 from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.live import live_ranks
+from dashboard.views.trail import note_form
 
 RECENT_EVENTS = 20
 
@@ -38,6 +40,7 @@ def _add(request: HttpRequest) -> HttpResponse:
     except StatusConflict as error:
         form.add_error("name", str(error))
         return _page(request, form)
+    note_form(request, "node.add", node, form)
     return _token_page(request, node, token)
 
 
@@ -46,7 +49,10 @@ def _add(request: HttpRequest) -> HttpResponse:
 def node_token(request: HttpRequest, name: str) -> HttpResponse:
     """A fresh token; the old one stops working at once."""
     node = get_object_or_404(Node, name=name)
-    return _token_page(request, node, lifecycle.rotate_token(node))
+    with transaction.atomic():
+        token = lifecycle.rotate_token(node)
+        note(actor_of(request), "node.token", node)
+    return _token_page(request, node, token)
 
 
 @operator_required
@@ -56,10 +62,14 @@ def node_act(request: HttpRequest, name: str, action: str) -> HttpResponse:
     node = get_object_or_404(Node, name=name)
     by = request.user.get_username()
     if action != "remove":
-        lifecycle.set_schedulable(node, action == "open", by)
+        with transaction.atomic():
+            lifecycle.set_schedulable(node, action == "open", by)
+            note(actor_of(request), f"node.{action}", node, before={"open": node.schedulable})
         return redirect("node-detail", name)
     try:
-        lifecycle.remove_node(node, by)
+        with transaction.atomic():
+            lifecycle.remove_node(node, by)
+            note(actor_of(request), "node.remove", name)
     except StatusConflict as error:
         messages.error(request, str(error))
         return redirect("node-detail", name)

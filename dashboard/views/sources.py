@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard import lifecycle
+from dashboard.audit import actor_of, note
 from dashboard.calibration import CALIBRATED, CalibrationError, calibrated
 from dashboard.errors import StatusConflict
 from dashboard.forms.sources import FORMS, SourceForm
@@ -74,7 +75,10 @@ def source_edit(request: HttpRequest, name: str, pk: int) -> HttpResponse:
 @operator_required
 @require_POST
 def source_remove(request: HttpRequest, name: str, pk: int) -> HttpResponse:
-    lifecycle.remove_source(_row(name, pk), request.user.get_username())
+    row = _row(name, pk)
+    told = _told(row)
+    lifecycle.remove_source(row, request.user.get_username())
+    note(actor_of(request), "source.remove", str(row), before=told)
     return redirect("node-sources", name)
 
 
@@ -97,8 +101,14 @@ def source_calibrate(request: HttpRequest, name: str, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("node-sources", name)
     lifecycle.save_source(row, changed, request.user.get_username())
+    note(actor_of(request), "source.calibrate", str(row), after=_told(row))
     messages.success(request, _("%(source)s is calibrated.") % {"source": row.name})
     return redirect("node-sources", name)
+
+
+def _told(row: NodeSource) -> dict[str, str]:
+    """What it is; its address and its password may open something."""
+    return {"node": row.node.name, "name": row.name, "kind": row.kind}
 
 
 def _row(name: str, pk: int) -> NodeSource:
@@ -108,7 +118,10 @@ def _row(name: str, pk: int) -> NodeSource:
 def _edit(request: HttpRequest, row: NodeSource, form: SourceForm) -> HttpResponse:
     if form.is_bound and form.is_valid():
         try:
+            new = row.pk is None
             lifecycle.save_source(row, form.source(), request.user.get_username())
+            what = "source.add" if new else "source.change"
+            note(actor_of(request), what, str(row), after=_told(row))
         except StatusConflict as error:
             form.add_error("name", str(error))
         else:

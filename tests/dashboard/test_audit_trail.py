@@ -10,7 +10,9 @@ from django.utils import timezone
 
 from dashboard import audit
 from dashboard.audit import Actor
+from dashboard.forms.energy import PriceListForm
 from dashboard.models import AuditEntry
+from monitoring.models import PriceList, Rule
 from tests.dashboard.pages_cast import make_node, operator, viewer
 
 __all__ = ["operator", "viewer"]
@@ -62,11 +64,32 @@ def test_old_lines_go_when_their_time_is_over_and_that_is_noted(
 
 
 def test_a_change_without_words_of_its_own_leaves_a_line_too(operator: Client) -> None:
+    operator.post("/models/demo/experts/")
+    found = AuditEntry.objects.get(target="/models/demo/experts/")
+    assert (found.actor, found.via, found.address) == ("ada", "form", "127.0.0.1")
+    assert found.action == "page.experts-demo"
+
+
+def test_what_was_entered_is_told_before_and_after(operator: Client) -> None:
     make_node("box-1")
     operator.post("/nodes/box-1/close/")
-    found = AuditEntry.objects.get(target="/nodes/box-1/close/")
-    assert (found.actor, found.via, found.address) == ("ada", "form", "127.0.0.1")
-    assert found.after == {"name": "box-1", "action": "close"}
+    closed = AuditEntry.objects.get(action="node.close")
+    assert (closed.target, closed.before) == ("box-1", {"open": True})
+    rule = Rule.objects.filter(enabled=True, kind="metric").first()
+    assert rule is not None
+    operator.post(f"/monitor/alerts/rules/{rule.pk}/off/")
+    assert AuditEntry.objects.get(action="rule.off").before == {"on": True}
+    kept = PriceListForm(instance=PriceList.current()).initial
+    entered = {name: value for name, value in kept.items() if value is not None}
+    operator.post("/monitor/energy/prices/", {**entered, "currency": "CHF"})
+    entry = AuditEntry.objects.get(action="tariff.prices")
+    assert entry.before is not None
+    assert entry.after is not None
+    assert entry.after["currency"] == "CHF" != entry.before["currency"]
+    operator.post("/keys/", {"name": "report"})
+    made = AuditEntry.objects.get(action="key.create")
+    assert made.target == "report"
+    assert "sk-tdm" not in str(AuditEntry.objects.values_list())
 
 
 def test_a_change_with_words_of_its_own_leaves_one_line(operator: Client) -> None:

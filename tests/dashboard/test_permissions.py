@@ -68,7 +68,7 @@ def names() -> list[str]:
     return sorted({one.name for one in patterns(get_resolver().url_patterns) if one.name})
 
 
-def address(name: str, **about: Any) -> str:
+def address(name: str, /, **about: Any) -> str:
     wanted = next(one for one in patterns(get_resolver().url_patterns) if one.name == name)
     known = {**ARGUMENTS, "action": ACTIONS.get(name, "")}
     if name.startswith(("node", "source", "firmware-node", "firmware-read", "firmware-offer")):

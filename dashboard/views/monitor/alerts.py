@@ -13,8 +13,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from dashboard import outbox
 from dashboard.access import seen
+from dashboard.audit import actor_of, note
 from dashboard.forms.silences import MaintenanceForm, SilenceForm
 from dashboard.views.access import hidden_of, may_operate, operator_required
+from dashboard.views.trail import note_form
 from monitoring.alerts.queries import firing, firing_total
 from monitoring.models import Alert, AlertStatus, Channel, Maintenance, Rule, Silence
 
@@ -58,7 +60,8 @@ def silence_new(request: HttpRequest) -> HttpResponse:
     form = SilenceForm(request.POST, hidden=hidden_of(request))
     if not form.is_valid():
         return _silences_page(request, form, _new_maintenance(request))
-    form.save(request.user.get_username())
+    silence = form.save(request.user.get_username())
+    note_form(request, "silence.add", str(silence), form)
     outbox.announce("alerts", 0)
     messages.success(request, _("Silenced. What it covers is shown, but told to nobody."))
     return redirect("alert-silences")
@@ -72,6 +75,7 @@ def maintenance_new(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _silences_page(request, SilenceForm(hidden=hidden), form)
     work = form.save(request.user.get_username())
+    note_form(request, "maintenance.add", str(work), form)
     _tell(work)
     messages.success(request, _("The maintenance window is entered."))
     return redirect("alert-silences")
@@ -86,6 +90,7 @@ def hush_end(request: HttpRequest, what: str, pk: int) -> HttpResponse:
         row = get_object_or_404(seen(Silence.objects.all(), hidden_of(request)), pk=pk)
     else:
         row = get_object_or_404(seen(Maintenance.objects.all(), hidden_of(request)), pk=pk)
+    note(actor_of(request), f"{what}.end", str(row), before={"until": row.until.isoformat()})
     now = timezone.now()
     if row.starts > now:
         row.delete()

@@ -8,6 +8,7 @@ from django.urls import path, re_path
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from dashboard.audit import actor_of, note
 from dashboard.forms.channels import ChannelForm
 from dashboard.views.access import may_operate, operator_required
 from dashboard.wishes import mail_chosen
@@ -55,7 +56,9 @@ def channel(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _edit(request: HttpRequest, form: ChannelForm) -> HttpResponse:
     if form.is_bound and form.is_valid():
+        action = "channel.change" if form.instance.pk else "channel.add"
         row = form.save()
+        note(actor_of(request), action, row.name, after={"kind": row.kind, "on": row.enabled})
         messages.success(
             request, _("“%(channel)s” is saved. Send a test to see it arrive.") % {"channel": row}
         )
@@ -78,6 +81,7 @@ def _edit(request: HttpRequest, form: ChannelForm) -> HttpResponse:
 @require_POST
 def channel_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     row = get_object_or_404(Channel, pk=pk)
+    note(actor_of(request), f"channel.{action}", row.name, before={"on": row.enabled})
     if action == "test":
         _test(request, row)
     elif action == "delete":

@@ -13,10 +13,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from dashboard.audit import actor_of, note
 from dashboard.forms.energy import OutlayForm, PriceListForm
 from dashboard.ledger import Ledger, SpanName, Sum, open_ledger
 from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.monitor.tables import Cell, csv_table
+from dashboard.views.trail import note_form
 from monitoring.accounts import costs as sums
 from monitoring.accounts.costs import ENTER_CLOUD, NO_LINE, Payback, Use
 from monitoring.models import Outlay
@@ -49,7 +51,8 @@ def outlay_add(request: HttpRequest) -> HttpResponse:
     form = OutlayForm(request.POST)
     if not form.is_valid():
         return _page(request, form)
-    form.save()
+    outlay = form.save()
+    note_form(request, "outlay.add", str(outlay), form)
     messages.success(request, _("It is part of the sum."))
     return redirect("monitor-costs")
 
@@ -57,7 +60,9 @@ def outlay_add(request: HttpRequest) -> HttpResponse:
 @operator_required
 @require_POST
 def outlay_remove(request: HttpRequest, pk: int) -> HttpResponse:
-    get_object_or_404(Outlay, pk=pk).delete()
+    outlay = get_object_or_404(Outlay, pk=pk)
+    note(actor_of(request), "outlay.remove", str(outlay), before={"what": str(outlay)})
+    outlay.delete()
     messages.success(request, _("It is no longer part of the sum."))
     return redirect("monitor-costs")
 

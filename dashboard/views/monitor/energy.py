@@ -14,12 +14,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from dashboard.audit import actor_of, note
 from dashboard.forms.energy import PriceListForm, TariffRateForm
 from dashboard.forms.week import DAYS
 from dashboard.ledger import Ledger, SpanName, Sum, open_ledger
 from dashboard.models import Node
 from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.monitor.tables import Cell, csv_table
+from dashboard.views.trail import note_form
 from monitoring.accounts.costs import (
     ENTER_CLOUD,
     ENTER_TARIFF,
@@ -76,6 +78,7 @@ def prices(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, prices=form)
     form.save()
+    note_form(request, "tariff.prices", _("Prices"), form)
     messages.success(request, _("The prices are saved."))
     return redirect(_back(request))
 
@@ -86,7 +89,8 @@ def rate_add(request: HttpRequest) -> HttpResponse:
     form = TariffRateForm(request.POST)
     if not form.is_valid():
         return _page(request, rate=form)
-    form.save()
+    rate = form.save()
+    note_form(request, "tariff.add", str(rate), form)
     messages.success(request, _("The line is part of the tariff."))
     return redirect("monitor-energy")
 
@@ -94,7 +98,9 @@ def rate_add(request: HttpRequest) -> HttpResponse:
 @operator_required
 @require_POST
 def rate_remove(request: HttpRequest, pk: int) -> HttpResponse:
-    get_object_or_404(TariffRate, pk=pk).delete()
+    rate = get_object_or_404(TariffRate, pk=pk)
+    note(actor_of(request), "tariff.remove", str(rate), before={"price": str(rate.price)})
+    rate.delete()
     messages.success(request, _("The line is no longer part of the tariff."))
     return redirect("monitor-energy")
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard import outbox
 from dashboard.access import seen
+from dashboard.audit import actor_of, note
 from dashboard.models import Deployment, Node
 from dashboard.texts import storable
 from dashboard.timeline import known, timeline
@@ -100,6 +101,7 @@ def _deployments(incident: Incident, alerts: list[Alert]) -> list[Deployment]:
 def incident_acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(_seen(request), pk=pk)
     if acknowledge(row, request.user.get_username(), timezone.now()):
+        note(actor_of(request), "incident.acknowledge", str(row))
         outbox.announce("alerts", 0)
     return redirect("incident", pk)
 
@@ -114,6 +116,7 @@ def incident_note(request: HttpRequest, pk: int) -> HttpResponse:
             request, _("A note has 1 to %(count)s characters.") % {"count": LONGEST_NOTE}
         )
     else:
+        note(actor_of(request), "incident.note", str(row), after={"text": text})
         Note.objects.create(incident=row, by=request.user.get_username(), text=text)
         outbox.announce("alerts", 0)
     return redirect("incident", pk)
@@ -123,6 +126,7 @@ def incident_note(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def incident_bundle(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(_seen(request), pk=pk)
+    note(actor_of(request), "incident.bundle", str(row))
     bundles.ask(row, request.user.get_username(), timezone.now())
     messages.success(request, _("The post-mortem is made; it is complete in half a minute."))
     return redirect("incident", pk)

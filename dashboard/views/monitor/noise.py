@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard import lifecycle
 from dashboard.access import seen
+from dashboard.audit import actor_of, note
 from dashboard.effects import Effects, effects
 from dashboard.forms.quiet import QuietRuleForm
 from dashboard.forms.week import DAYS
@@ -26,6 +27,7 @@ from dashboard.models import Node, Replica
 from dashboard.sentences import Sentence
 from dashboard.views.access import hidden_of, may_operate, operator_required
 from dashboard.views.monitor.tables import Cell, csv_table
+from dashboard.views.trail import note_form
 from engine.errors import Said
 from engine.protocol.agent import Limits, LimitState
 from monitoring.accounts.quiet import held_until
@@ -68,11 +70,12 @@ def noise(request: HttpRequest) -> HttpResponse:
 @operator_required
 @require_POST
 def rule_add(request: HttpRequest) -> HttpResponse:
-    form = QuietRuleForm(request.POST)
+    form = QuietRuleForm(request.POST, hidden=hidden_of(request))
     if not form.is_valid():
         return _page(request, form)
     with transaction.atomic():
         rule = form.save()
+        note_form(request, "quiet.add", rule.name, form)
         lifecycle.follow_schedule()
     messages.success(request, _("“%(rule)s” is in force.") % {"rule": rule.name})
     return redirect("monitor-noise")
@@ -82,8 +85,9 @@ def rule_add(request: HttpRequest) -> HttpResponse:
 @require_POST
 def rule_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     """Put it in force, put it off, or remove it: at once, whatever the hour."""
-    rule = get_object_or_404(QuietRule, pk=pk)
+    rule = get_object_or_404(seen(QuietRule.objects.all(), hidden_of(request)), pk=pk)
     with transaction.atomic():
+        note(actor_of(request), f"quiet.{action}", rule.name, before={"on": rule.enabled})
         if action == "remove":
             rule.delete()
         else:
@@ -118,11 +122,11 @@ def _page(request: HttpRequest, form: QuietRuleForm | None = None) -> HttpRespon
         request,
         "monitor/noise.html",
         {
-            "rules": [(rule, _days(rule)) for rule in QuietRule.objects.all()],
+            "rules": [(rule, _days(rule)) for rule in seen(QuietRule.objects.all(), hidden)],
             "held": _held(now, hidden),
             "effects": effects(zone, hidden),
             "spans": spans,
-            "form": form or QuietRuleForm(initial={"zone": zone}),
+            "form": form or QuietRuleForm(initial={"zone": zone}, hidden=hidden),
             "form_open": form is not None,
             "nodes": Node.objects.exclude(pk__in=hidden.nodes).exists(),
             "may_operate": may_operate(request),

@@ -2,15 +2,19 @@
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count, Q
+from django.db import transaction
+from django.db.models import Count, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, re_path
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from dashboard.access import seen
+from dashboard.audit import actor_of, note
 from dashboard.forms.alerts import ChoiceForm, RuleForm
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import hidden_of, may_operate, operator_required
+from dashboard.views.trail import note_form
 from monitoring.alerts.builtin import edited, original, reset
 from monitoring.alerts.kinds import KINDS, Kind
 from monitoring.alerts.wording import amount, lasting
@@ -19,11 +23,16 @@ from monitoring.models import AlertStatus, PriceList, Rule
 from monitoring.models.alerts import GRAVEST_FIRST
 
 
+def _seen(request: HttpRequest) -> QuerySet[Rule]:
+    """Those about something that this person may not see are not there."""
+    return seen(Rule.objects.all(), hidden_of(request))
+
+
 @login_required
 @require_GET
 def rules(request: HttpRequest) -> HttpResponse:
     firing = Count("alerts", filter=Q(alerts__status=AlertStatus.FIRING))
-    found = Rule.objects.select_related("node", "deployment").annotate(firing=firing)
+    found = _seen(request).select_related("node", "deployment").annotate(firing=firing)
     shown = [
         {"rule": rule, "kind": kind, "says": _says(rule, kind), "edited": edited(rule)}
         for rule in found.order_by("-enabled", GRAVEST_FIRST, "pk")
@@ -45,23 +54,29 @@ def rule_new(request: HttpRequest) -> HttpResponse:
         return render(request, "monitor/alert_choice.html", {"choice": choice}, status=422)
     kind, metric = KINDS[choice.cleaned_data["kind"]], choice.cleaned_data["metric"]
     posted = request.POST if request.method == "POST" else None
-    return _edit(request, RuleForm(posted, kind=kind, metric=metric))
+    form = RuleForm(posted, kind=kind, metric=metric, hidden=hidden_of(request))
+    return _edit(request, form)
 
 
 @operator_required
 @require_http_methods(["GET", "POST"])
 def rule(request: HttpRequest, pk: int) -> HttpResponse:
-    row = get_object_or_404(Rule, pk=pk)
+    row = get_object_or_404(_seen(request), pk=pk)
     kind = KINDS.get(row.kind)
     if kind is None:
         raise Http404
     posted = request.POST if request.method == "POST" else None
-    return _edit(request, RuleForm(posted, instance=row, kind=kind, metric=row.metric))
+    hidden = hidden_of(request)
+    form = RuleForm(posted, instance=row, kind=kind, metric=row.metric, hidden=hidden)
+    return _edit(request, form)
 
 
 def _edit(request: HttpRequest, form: RuleForm) -> HttpResponse:
     if form.is_bound and form.is_valid():
-        row = form.save()
+        action = "rule.change" if form.instance.pk else "rule.add"
+        with transaction.atomic():
+            row = form.save()
+            note_form(request, action, row, form)
         messages.success(request, _("“%(rule)s” holds from now on.") % {"rule": row})
         return redirect("alert-rules")
     row = form.instance
@@ -83,7 +98,8 @@ def _edit(request: HttpRequest, form: RuleForm) -> HttpResponse:
 @operator_required
 @require_POST
 def rule_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
-    row = get_object_or_404(Rule, pk=pk)
+    row = get_object_or_404(_seen(request), pk=pk)
+    note(actor_of(request), f"rule.{action}", row, before={"on": row.enabled})
     if action == "reset":
         reset(row)
         messages.success(request, _("“%(rule)s” is as it was at first.") % {"rule": row})
