@@ -12,19 +12,21 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from dashboard.admin.base import PanelAdmin
+from dashboard.access import role_of
+from dashboard.admin.base import Audited, PanelAdmin
+from dashboard.audit import actor_of, note
+from dashboard.choices import Role
 from dashboard.models import ApiKey, Conversation
 
 if TYPE_CHECKING:
     _UserAdmin = DjangoUserAdmin[User]
     _GroupAdmin = DjangoGroupAdmin
 else:
-    from unfold.admin import ModelAdmin
 
-    class _UserAdmin(DjangoUserAdmin, ModelAdmin):
+    class _UserAdmin(DjangoUserAdmin, Audited):
         pass
 
-    class _GroupAdmin(DjangoGroupAdmin, ModelAdmin):
+    class _GroupAdmin(DjangoGroupAdmin, Audited):
         pass
 
 
@@ -37,6 +39,19 @@ class UserAdmin(_UserAdmin):
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
+    readonly_fields = ["is_active", "is_staff", "is_superuser", "last_login", "date_joined"]
+    """Roles are given, and accounts switched off, under Settings: there somebody always stays."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Not of administrators: give them another role first."""
+        if isinstance(obj, User) and role_of(obj) == Role.ADMIN:
+            return False
+        return super().has_delete_permission(request, obj)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        found, counts, needed, kept = super().get_deleted_objects(objs, request)
+        administrators = [str(user) for user in objs if role_of(user) == Role.ADMIN]
+        return found, counts, needed, [*kept, *administrators]
 
 
 @admin.register(Group)
@@ -55,7 +70,10 @@ class ApiKeyAdmin(PanelAdmin):
 
     @admin.action(description=_("Revoke the selected keys"))
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
-        queryset.filter(revoked=None).update(revoked=timezone.now())
+        live = queryset.filter(revoked=None)
+        names = [str(key) for key in live]
+        live.update(revoked=timezone.now())
+        note(actor_of(request, "admin"), "key.revoke", ", ".join(names))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return obj is None and super().has_change_permission(request, obj)

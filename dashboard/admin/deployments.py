@@ -7,6 +7,7 @@ from django.http import HttpRequest
 
 from dashboard import lifecycle
 from dashboard.admin.base import PanelAdmin, ReadOnlyAdmin, ReadOnlyInline
+from dashboard.audit import actor_of, note
 from dashboard.choices import DeploymentStatus
 from dashboard.errors import StatusConflict
 from dashboard.models import Deployment, Fallback, Rank, Replica
@@ -60,7 +61,9 @@ class DeploymentAdmin(PanelAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Deployment) -> None:
         try:
+            name = obj.name
             lifecycle.delete_deployment(obj, request.user.get_username())
+            note(actor_of(request, "admin"), "deployment.delete", name)
         except StatusConflict as error:
             messages.error(request, str(error))
 

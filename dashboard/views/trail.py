@@ -19,6 +19,7 @@ def note_form(
     target: Model | str,
     form: forms.BaseForm,
     secret: Collection[str] = SECRET,
+    via: str = "form",
 ) -> None:
     """What was changed of it: before and after."""
     before, after = {}, {}
@@ -27,7 +28,7 @@ def note_form(
         hidden = name in secret or isinstance(field.widget, forms.PasswordInput)
         before[name] = _told(field, form.get_initial_for_field(field, name), hidden=hidden)
         after[name] = _told(field, form.cleaned_data.get(name), hidden=hidden)
-    note(actor_of(request), action, target, before=before, after=after)
+    note(actor_of(request, via), action, target, before=before, after=after)
 
 
 def _told(field: forms.Field, value: Any, *, hidden: bool) -> Any:

@@ -8,7 +8,7 @@ from django.test import Client
 
 from dashboard.access import may, role_of
 from dashboard.choices import Role
-from dashboard.models import Account, ApiKey, AuditEntry
+from dashboard.models import Account, ApiKey, AuditEntry, Team
 from tests.dashboard.pages_cast import body, operator, viewer
 
 __all__ = ["operator", "viewer"]
@@ -111,3 +111,25 @@ def test_the_audit_trail_is_searched_and_exported(operator: Client) -> None:
     assert "account.role" in lines
     lines = streamed(operator, "/settings/audit.jsonl")
     assert '"after": {"role": "member"}' in lines
+
+
+def test_the_administration_leaves_an_administrator_and_a_line(operator: Client) -> None:
+    ada, lin = User.objects.get(username="ada"), person("lin", Role.VIEWER)
+    assert operator.post(f"/admin/auth/user/{ada.pk}/delete/", {"post": "yes"}).status_code == 403
+    picked = {"action": "delete_selected", "_selected_action": [ada.pk], "post": "yes"}
+    operator.post("/admin/auth/user/", picked)
+    change = f"/admin/auth/user/{ada.pk}/change/"
+    operator.post(change, {"username": "ada", "first_name": "Ada", "is_active": ""})
+    ada.refresh_from_db()
+    assert (ada.is_active, ada.first_name) == (True, "Ada")
+    entry = AuditEntry.objects.get(action="admin.user.change")
+    assert (entry.via, entry.after) == ("admin", {"first_name": "Ada"})
+    operator.post(f"/admin/auth/user/{lin.pk}/delete/", {"post": "yes"})
+    assert not User.objects.filter(username="lin").exists()
+    assert AuditEntry.objects.get(action="admin.user.delete").target == "lin"
+
+
+def test_people_are_listed_with_their_teams(operator: Client) -> None:
+    team = Team.objects.create(name="research")
+    team.members.add(person("lin", Role.VIEWER))
+    assert f'href="/settings/teams/{team.pk}/">research' in body(operator, PEOPLE)

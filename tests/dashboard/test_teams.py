@@ -230,7 +230,7 @@ def test_lists_and_sums_leave_it_out(cast: Cast) -> None:
     assert [row.name for row in visible_nodes(outside)] == ["box-1"]
     assert visible_nodes(cast.member).count() == visible_nodes(cast.people[Role.ADMIN]).count() == 2
     hidden = hidden_from(outside)
-    told = [one for scope in ("fleet", "everything") for one in subjects(scope, None, hidden)]  # type: ignore[arg-type]
+    told = [one for scope in ("fleet", "everything") for one in subjects(scope, None, hidden)]
     assert told
     assert not [one for one in told if "hush" in f"{one.label} {one.node_name} {one.deployment}"]
     assert subjects("node", cast.node.pk, hidden) == []

@@ -102,9 +102,11 @@ def changes_of(entry: AuditEntry) -> list[tuple[str, str | None, str | None]]:
 
 
 def _shown(values: dict[str, Any], name: str) -> str | None:
-    if name not in values:
+    value = values.get(name)
+    if value is None:
         return None
-    value = values[name]
+    if isinstance(value, list):
+        value = ", ".join(str(one) for one in value) or "—"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 200 else text[:199] + "…"
 

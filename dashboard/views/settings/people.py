@@ -53,7 +53,11 @@ def _page(
     request: HttpRequest, form: PersonForm, shown: tuple[User, str] | None = None
 ) -> HttpResponse:
     """`shown`: the one whose first password is in this answer and nowhere else."""
-    rows = User.objects.select_related("account").order_by("-is_active", "username")
+    rows = (
+        User.objects.select_related("account")
+        .prefetch_related("teams")
+        .order_by("-is_active", "username")
+    )
     return render(
         request,
         "settings/people.html",
