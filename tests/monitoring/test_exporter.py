@@ -59,7 +59,8 @@ def test_a_speed_is_told_in_bytes_as_every_size_is() -> None:
 def test_a_device_is_told_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     node = make_node()
     subjects = [Subject(f"gpu:{k}", "", node=node.pk, node_name="box-1") for k in range(2)]
-    monkeypatch.setattr(scopes, "_resolvers", [lambda _scope, _pk: subjects])
+    told_of = (lambda *_asked: subjects, lambda _user: scopes.NOTHING)
+    monkeypatch.setattr(scopes, "_resolvers", [told_of])
     samples = [
         measured(metric, value, source="nvml", scope="accelerator", subject=f"gpu:{k}", label=label)
         for k in range(2)
