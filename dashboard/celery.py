@@ -30,6 +30,7 @@ app.conf.beat_schedule = {
     "roll-up": _every(60.0, "tandem.roll_up"),
     "telemetry-care": _every(3600.0, "tandem.telemetry_care"),
     "firmware": _every(3600.0, "tandem.read_firmware"),
+    "plan-firmware": _every(3600.0, "tandem.plan_firmware"),
     "prune": _every(600.0, "tandem.prune"),
 }
 if otlp.wanted("metrics"):

@@ -274,6 +274,20 @@ PANEL = Catalogue(
             drivers=(),
             help=_("No update begins afterwards."),
         ),
+        Setting(
+            name="firmware_automatic",
+            kind="flag",
+            label=_("monthly update"),
+            group="firmware",
+            default=False,
+            applies="live",
+            drivers=(),
+            help=_(
+                "Once a month the newest image that fits becomes an update of the boxes that run "
+                "an older version. It waits for an approval, unless an administrator gave one on "
+                "the image’s page beforehand."
+            ),
+        ),
     ],
 )
 

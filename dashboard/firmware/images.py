@@ -10,6 +10,7 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard import audit
 from dashboard.audit import Actor
+from dashboard.firmware import preapproval
 from dashboard.firmware.arrival import Arrival
 from dashboard.firmware.errors import ImageInUse, ImageRefused
 from dashboard.firmware.pldm import Package, read_package
@@ -113,6 +114,7 @@ def _store(
     image.reversible = about.reversible
     image.notes = "\n".join(filter(None, (about.notes, package.words if package else "")))
     image.uploaded_by_id, image.by = actor.user_id, actor.name[:150]
+    preapproval.clear(image)
     target = path_of(image)
     try:
         with transaction.atomic():

@@ -39,6 +39,7 @@ class RolloutForm(forms.Form):
         widget=forms.CheckboxSelectMultiple(),
         error_messages={"required": _("Choose at least one box.")},
     )
+    first = forms.ChoiceField(label=_("Begin with"), required=False)
     reason = forms.CharField(
         label=_("Reason"),
         max_length=300,
@@ -68,6 +69,10 @@ class RolloutForm(forms.Form):
         assert isinstance(field, PartsField)
         field.version = image.version
         field.queryset = FirmwarePart.objects.filter(pk__in=[part.pk for part in self.offered])
+        first = self.fields["first"]
+        assert isinstance(first, forms.ChoiceField)
+        names = [(str(part.pk), part.node.name) for part in self.offered]
+        first.choices = [("", _("the first by name")), *names]
 
     def clean_not_before(self) -> Any:
         begins = self.cleaned_data["not_before"]
@@ -75,10 +80,19 @@ class RolloutForm(forms.Form):
             raise forms.ValidationError(_("This is in the past."))
         return begins
 
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        picked = {str(part.pk) for part in cleaned.get("parts", ())}
+        if picked and cleaned.get("first") and cleaned["first"] not in picked:
+            self.add_error("first", _("This box is not among those that are chosen."))
+        return cleaned
+
     @property
     def chosen(self) -> list[FirmwarePart]:
+        """In the order in which they are to be updated."""
         picked = {part.pk for part in self.cleaned_data["parts"]}
-        return [part for part in self.offered if part.pk in picked]
+        found = [part for part in self.offered if part.pk in picked]
+        return sorted(found, key=lambda part: str(part.pk) != self.cleaned_data["first"])
 
 
 class ApprovalForm(forms.Form):

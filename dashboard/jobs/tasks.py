@@ -9,6 +9,7 @@ from dashboard.gateway.retention import forget_requests
 from dashboard.jobs import runner
 from dashboard.lifecycle import updates
 from dashboard.lifecycle.jobs import RECONCILE_TASK, RUN_TASK
+from dashboard.updates import automatic
 from dashboard.updates import runner as update_runner
 from monitoring.alerts.evaluate import evaluate
 from monitoring.alerts.notify.deliver import deliver
@@ -72,6 +73,12 @@ def telemetry_care() -> None:
 def read_firmware(node_id: int | None = None) -> None:
     """From BMCs: of one node, or of all every hour."""
     look_after(node_id)
+
+
+@app.task(name=automatic.PLAN_TASK)
+def plan_firmware() -> None:
+    """The monthly update, where it is switched on."""
+    automatic.make_due()
 
 
 @app.task(name="tandem.push_metrics")

@@ -4,7 +4,7 @@ One node of the fleet is out for firmware at a time: a partial unique index hold
 starts one holds an advisory lock meanwhile.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
@@ -46,6 +46,7 @@ __all__ = [
     "RUN_TASK",
     "approve",
     "ask_for_reset",
+    "can_be_cancelled",
     "cancel",
     "claim",
     "complete",
@@ -166,6 +167,12 @@ def approve(rollout: Rollout, actor: Actor, reason: str) -> None:
         move(update, UpdateState.APPROVED, words, by=str(actor))
     audit.note(actor, "firmware.approve", rollout, why=reason)
     outbox.task("tandem.reconcile")
+
+
+def can_be_cancelled(rollout: Rollout, states: Set[str]) -> bool:
+    """Not while a box is being changed, nor when all is over."""
+    going = states & (UNDERWAY_UPDATE_STATES - CANCELLABLE)
+    return rollout.finished_at is None and not going and bool(states & CANCELLABLE)
 
 
 @transaction.atomic

@@ -104,6 +104,13 @@ class FirmwareImage(models.Model):
     )
     by = models.CharField(_("added by"), max_length=150)
     at = models.DateTimeField(_("added"), auto_now_add=True)
+    preapprover = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    """An administrator who let the monthly update begin without being asked again."""
+    preapproved_by = models.CharField(max_length=150, blank=True)
+    preapproved_at = models.DateTimeField(null=True)
+    preapproved_why = models.CharField(max_length=300, blank=True)
 
     class Meta:
         ordering = ["-pk"]

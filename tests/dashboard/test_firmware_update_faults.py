@@ -1,5 +1,6 @@
 """What goes wrong while a box is updated: it is held and explained, and the other box serves on."""
 
+import socket
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -147,6 +148,60 @@ def test_a_node_that_comes_back_with_fewer_accelerators(pair: Pair) -> None:
     pair.approved()
     pair.restart(pair.a, pair.lab_a)
     time_runs_out(pair, "0 of 2 accelerators are seen.")
+
+
+OFFERS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "it is switched off": (
+        {"ServiceEnabled": False},
+        {},
+        "The update service of node-a's BMC is switched off; switch it on there.",
+    ),
+    "the image is too large for it": (
+        {"MaxImageSizeBytes": 100_000},
+        {},
+        "The BMC of node-a takes images of up to 0.1 MB, and this one has 0.3.",
+    ),
+    "it knows no later": (
+        {
+            "MultipartHttpPushUri@Redfish.OperationApplyTimeSupport": {
+                "SupportedValues": ["Immediate"]
+            }
+        },
+        {"on_reset": True},
+        "The BMC of node-a cannot stage an image for later;",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OFFERS)
+def test_what_its_service_does_not_offer_is_not_asked_for(pair: Pair, name: str) -> None:
+    offer, wish, words = OFFERS[name]
+    pair.lab_a.turn(service=offer)
+    pair.approved(**wish)
+    held_alone(pair, words, images=0)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "words"),
+    [
+        ({}, "The BMC's task stands still at 99 %"),
+        ({"fault": "refuse"}, "The BMC does not take the image: HTTP 400: The BMC is locked."),
+    ],
+    ids=["the image does not come", "the image is refused"],
+)
+def test_a_bmc_that_fetches(pair: Pair, knobs: dict[str, Any], words: str, settings: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        settings.PUBLIC_URL = f"http://127.0.0.1:{mute.getsockname()[1]}"
+        pair.lab_a.turn(multipart=False, **knobs)
+        pair.approved()
+        held_alone(pair, words, images=0)
+
+
+def test_a_bmc_that_cannot_fetch(pair: Pair, settings: Any) -> None:
+    settings.PUBLIC_URL = "http://127.0.0.1:9"  # Nobody is there.
+    pair.lab_a.turn(multipart=False)
+    pair.approved()
+    held_alone(pair, "The BMC gave the update up (Exception): TransferFailed", images=0)
 
 
 def in_the_store(pair: Pair) -> Path:

@@ -1,6 +1,7 @@
 """A worker that is killed at any step of an update: the next one ends it, and nothing is sent or
 done twice."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from dashboard.lifecycle import updates
 from dashboard.models import NodeUpdate
 from dashboard.sentences import Sentence
 from dashboard.updates import applying, patience, resets, runner, uploading
-from dashboard.updates.redfish import UpdateClient
+from dashboard.updates.redfish import Away, UpdateClient
 from tests.dashboard.update_cast import Pair, boot, both_labs, pair, shortened
 
 __all__ = ["both_labs", "pair", "shortened"]
@@ -80,16 +81,16 @@ def test_it_ends_right_with_one_image(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(1.0, "The BMC is at it already."), (0.01, "The BMC has taken it already.")],
+    ("looks", "words"),
+    [(6, "The BMC is at it already."), (0, "The BMC has taken it already.")],
     ids=["while it is at it", "when it is done"],
 )
 def test_what_the_bmc_has_got_is_not_sent_again(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch, seconds: float, words: str
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, looks: int, words: str
 ) -> None:
     killer = Killer(UpdateClient.push)
     monkeypatch.setattr(UpdateClient, "push", killer)
-    pair.lab_a.turn(seconds=seconds)
+    pair.lab_a.turn(looks=looks)
     pair.approved(parts=pair.parts("BIOS")[:1])
     see_to_its_end(pair)
     assert pair.update(pair.a).state == UpdateState.RELEASED, pair.story()
@@ -107,6 +108,53 @@ def test_what_the_bmc_may_have_got_is_not_sent_again(
     assert update.state == UpdateState.HELD
     assert str(update.reason) == uploading.LOST
     assert pair.lab_a.images == []
+
+
+def test_what_the_bmc_was_told_to_fetch_it_is_not_told_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.PUBLIC_URL = "http://127.0.0.1:9"
+    monkeypatch.setattr(UpdateClient, "post", Killer(UpdateClient.post))
+    pair.lab_a.turn(multipart=False)
+    pair.approved(parts=pair.parts("BIOS")[:1])
+    see_to_its_end(pair)
+    assert pair.update(pair.a).state == UpdateState.HELD
+    assert pair.lab_a.told()["tasks"] == 1
+
+
+def test_a_bmc_that_is_away_when_the_next_worker_asks_is_asked_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(UpdateClient, "push", Killer(UpdateClient.push))
+    away = Killer(UpdateClient.tasks, before=True)
+    pair.approved(parts=pair.parts("BIOS")[:1])
+    pair.until_state(pair.a, UpdateState.DRAINING)
+    with pytest.raises(Killed):
+        pair.until(lambda: False)
+
+    def silent(client: UpdateClient) -> list[str]:
+        if not away.done:
+            away.done = True
+            raise Away("Nothing answers.")
+        found: list[str] = away.real(client)
+        return found
+
+    monkeypatch.setattr(UpdateClient, "tasks", silent)
+    pair.overdue()
+    pair.until(lambda: "is not known yet" in str(pair.update(pair.a).reason))
+    pair.until_state(pair.a, UpdateState.RELEASED)
+    assert len(pair.lab_a.images) == 1
+
+
+def test_time_without_a_worker_is_not_held_against_a_step(pair: Pair) -> None:
+    pair.lab_a.turn(needs_reset=True)
+    pair.approved(parts=pair.parts("BIOS")[:1])
+    before = pair.until_state(pair.a, UpdateState.REBOOTING).deadline_at
+    pair.overdue()
+    after = pair.update(pair.a).deadline_at
+    assert before is not None
+    assert after is not None
+    assert timedelta(minutes=55) < after - before < timedelta(minutes=65)
 
 
 @pytest.mark.parametrize("name", ["BIOS", "BMC"])

@@ -6,8 +6,9 @@ import pytest
 
 from dashboard.choices import UpdateState
 from dashboard.errors import StatusConflict
-from dashboard.lifecycle import updates
+from dashboard.lifecycle import evacuation, updates
 from dashboard.models import AuditEntry, Event, FirmwarePart, Node
+from dashboard.sentences import Sentence
 from dashboard.updates.verifying import verify
 from tests.dashboard.update_cast import (
     NEW,
@@ -59,6 +60,24 @@ def test_the_bmc_is_handed_the_image_with_its_target(pair: Pair) -> None:
     }
 
 
+def test_a_time_that_the_bmc_does_not_know_is_not_asked_for(pair: Pair) -> None:
+    times = {"SupportedValues": ["AtMaintenanceWindowStart"]}
+    name = "MultipartHttpPushUri@Redfish.OperationApplyTimeSupport"
+    pair.lab_a.turn(service={name: times})
+    pair.approved(parts=pair.parts("BIOS")[:1])
+    pair.until_state(pair.a, RELEASED)
+    [image] = pair.lab_a.images
+    assert list(image["parameters"]) == ["Targets"]
+
+
+def test_a_box_that_was_out_of_service_before_stays_out(pair: Pair) -> None:
+    evacuation.evacuate(pair.a, pair.ada, Sentence("Its fan is loud."))
+    pair.approved(parts=pair.parts("BIOS")[:1])
+    pair.until_state(pair.a, RELEASED)
+    assert active(pair.a) == NEW["BIOS"]
+    assert Node.objects.get(pk=pair.a.pk).evacuated
+
+
 @pytest.mark.parametrize("shape", ["task", "empty", "monitor", "nothing"])
 def test_however_it_says_that_it_took_the_image(pair: Pair, shape: str) -> None:
     pair.lab_a.turn(accepted=shape)
@@ -82,8 +101,11 @@ def test_a_pinned_certificate(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["gone", "503"])
-def test_a_bmc_that_starts_itself_anew_while_it_is_looked_at(pair: Pair, busy: bool) -> None:
-    pair.lab_a.turn(silent_after=2, silent_seconds=0.2, seconds=0.3, busy=busy)
+def test_a_bmc_that_starts_itself_anew_while_it_is_looked_at(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    monkeypatch.setattr("dashboard.updates.patience.AWAY", timedelta(minutes=1))
+    pair.lab_a.turn(silent_after=2, silent_asks=3, looks=4, busy=busy)
     pair.approved(parts=pair.parts("BIOS")[:1])
     pair.until(lambda: "silent" in str(pair.update(pair.a).reason))
     pair.until_state(pair.a, RELEASED)

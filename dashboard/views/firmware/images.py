@@ -10,6 +10,8 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.audit import actor_of
+from dashboard.errors import StatusConflict
+from dashboard.firmware import preapproval
 from dashboard.firmware.arrival import IntoTheStore
 from dashboard.firmware.bundles import take_bundle
 from dashboard.firmware.errors import ImageInUse, ImageRefused
@@ -17,9 +19,17 @@ from dashboard.firmware.fitting import fits
 from dashboard.firmware.images import WRONG_SUM, remove, take
 from dashboard.firmware.store import is_here
 from dashboard.forms.firmware import BundleForm, ImageForm
+from dashboard.forms.updates import ApprovalForm
 from dashboard.models import FirmwareImage, FirmwareKey, FirmwarePart
+from dashboard.models.firmware import ImageSource
+from dashboard.panel_settings import current
 from dashboard.sentences import Sentence
-from dashboard.views.access import may_operate, operator_required
+from dashboard.views.access import (
+    admin_required,
+    may_administer,
+    may_operate,
+    operator_required,
+)
 from dashboard.views.firmware.inventory import nodes_of
 
 
@@ -40,7 +50,14 @@ def images(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def image_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    return _image(request, pk)
+
+
+def _image(
+    request: HttpRequest, pk: int, approval: ApprovalForm | None = None, status: int = 200
+) -> HttpResponse:
     image = get_object_or_404(FirmwareImage.objects.select_related("signed_by"), pk=pk)
+    here = is_here(image)
     parts = FirmwarePart.objects.filter(
         component=image.component, node__in=nodes_of(request)
     ).select_related("node")
@@ -49,13 +66,37 @@ def image_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "firmware/image.html",
         {
             "image": image,
-            "here": is_here(image),
+            "here": here,
+            "may_update": here or image.source == ImageSource.LVFS,
+            "monthly": current()["firmware_automatic"],
+            "approval": approval or ApprovalForm(reversible=image.reversible is True),
+            "may_admin": may_administer(request),
+            "brought_it": image.uploaded_by_id == request.user.pk,
             "cabinet": image.name.lower().endswith(".cab"),
             "parts": [part for part in parts if fits(image.component, image.fits, part)],
             "used": image.rollouts.exists(),
             "may_operate": may_operate(request),
         },
+        status=status,
     )
+
+
+@admin_required
+@require_POST
+def image_monthly(request: HttpRequest, pk: int) -> HttpResponse:
+    """Let the monthly update use it without being asked again, or not any more."""
+    image = get_object_or_404(FirmwareImage, pk=pk)
+    if "withdraw" in request.POST:
+        preapproval.withdraw(image, actor_of(request))
+        return redirect("firmware-image", pk)
+    form = ApprovalForm(request.POST, reversible=image.reversible is True)
+    if not form.is_valid():
+        return _image(request, pk, form, 422)
+    try:
+        preapproval.give(image, actor_of(request), form.cleaned_data["reason"])
+    except StatusConflict as error:
+        messages.error(request, str(error))
+    return redirect("firmware-image", pk)
 
 
 @csrf_exempt

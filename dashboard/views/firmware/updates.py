@@ -137,9 +137,8 @@ def _page(
             "progress": [Progress(row, _stops(row), list(row.notes.all())) for row in rows],
             "approval": approval,
             "waits": states == {UpdateState.VERIFIED},
-            "may_cancel": may_operate(request)
-            and bool(states & lifecycle.CANCELLABLE)
-            and not rollout.finished_at,
+            "may_cancel": may_operate(request) and lifecycle.can_be_cancelled(rollout, states),
+            "some_run_it": UpdateState.RELEASED in states,
             "may_approve": may_administer(request) and not made_it,
             "made_it": made_it,
             "may_operate": may_operate(request),

@@ -16,6 +16,7 @@ urlpatterns = [
     path("images/bundle/", images.bundle_new, name="firmware-bundle-new"),
     path("images/<int:pk>/", images.image_detail, name="firmware-image"),
     path("images/<int:pk>/remove/", images.image_remove, name="firmware-image-remove"),
+    path("images/<int:pk>/monthly/", images.image_monthly, name="firmware-image-monthly"),
     path("updates/", updates.updates, name="firmware-updates"),
     path("updates/new/<int:image>/", updates.update_new, name="firmware-update-new"),
     path("updates/<int:pk>/", updates.update_detail, name="firmware-update"),

@@ -31,6 +31,10 @@ class Knobs:
     silent_after: int = 0
     """Looks at a task after which nobody is answered; 0: never."""
     silent_seconds: float = 0.0
+    silent_asks: int = 0
+    """Or until so many have asked in vain, however long that takes."""
+    looks: int = 0
+    """Looks at a task before it can be done."""
     busy: bool = False
     """It answers 503 instead of nothing at all."""
     reap_after: int = 0
@@ -38,6 +42,8 @@ class Knobs:
     accepted: str = "task"
     """The shape of a 202: `task`, `empty`, `monitor`, `nothing`."""
     multipart: bool = True
+    service: dict[str, Any] = field(default_factory=dict)
+    """What its update service says of itself beside the rest."""
     sessions: bool = True
     needs_reset: bool = False
     """Nothing runs before a reset, whatever was asked for."""
@@ -73,6 +79,7 @@ class Box:
     resets: list[dict[str, str]] = field(default_factory=list)
     failed_signins: int = 0
     silent_until: float = 0.0
+    silent_asks: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def begin_anew(self) -> None:
@@ -80,7 +87,7 @@ class Box:
         with self.lock:
             for name in ("knobs", "active", "staged", "jobs", "images", "resets"):
                 setattr(self, name, getattr(fresh, name))
-            self.failed_signins, self.silent_until = 0, 0.0
+            self.failed_signins, self.silent_until, self.silent_asks = 0, 0.0, 0
 
     def turn(self, knobs: dict[str, Any]) -> None:
         if knobs.pop("began", False):
@@ -101,10 +108,13 @@ class Box:
 
     @property
     def silent(self) -> bool:
-        return time.monotonic() < self.silent_until
+        return self.silent_asks > 0 or time.monotonic() < self.silent_until
 
-    def go_silent(self, seconds: float) -> None:
-        self.silent_until = time.monotonic() + seconds
+    def go_silent(self, seconds: float, asks: int = 0) -> None:
+        self.silent_until, self.silent_asks = time.monotonic() + seconds, asks
+
+    def ask_in_vain(self) -> None:
+        self.silent_asks = max(0, self.silent_asks - 1)
 
     def got(self, content: bytes, way: str, whole: bool, parameters: dict[str, Any]) -> None:
         with self.lock:
@@ -141,6 +151,10 @@ class Box:
         with self.lock:
             job = self.jobs[number]
             share = min(1.0, (time.monotonic() - job.began) / self.knobs.seconds)
+            if self.knobs.looks:
+                share = min(share, 0.9 * job.looks / self.knobs.looks)
+            if self.knobs.looks and job.looks >= self.knobs.looks:
+                share = 1.0
             if self.knobs.fault == "stall":
                 share = min(share, 0.4)
             if problem := self._problem(job, share):

@@ -36,6 +36,7 @@ class Front(ThreadedWSGIServer):
         plain, address = self.socket.accept()
         if self.box.silent and not self.box.knobs.busy:
             plain.close()
+            self.box.ask_in_vain()
             raise OSError("It starts anew.")
         # The handshake is made by the thread that answers.
         wrapped = self._context().wrap_socket(

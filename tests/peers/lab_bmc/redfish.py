@@ -79,6 +79,7 @@ def _guard(app: flask.Flask, box: Box) -> None:
     def known() -> flask.Response | None:
         request = flask.request
         if box.silent and box.knobs.busy:
+            box.ask_in_vain()
             return error(503, "It starts anew.")
         word = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         signed_in = (
@@ -224,7 +225,7 @@ def _looked_at(box: Box, number: str) -> flask.Response | None:
         return error(404, "No such task.")
     job.looks += 1
     if knobs.silent_after and job.looks == knobs.silent_after:
-        box.go_silent(knobs.silent_seconds)
+        box.go_silent(knobs.silent_seconds, knobs.silent_asks)
     if knobs.reap_after and job.looks > knobs.reap_after:
         box.state_of(number)
         return error(404, "No such task.")
@@ -258,8 +259,9 @@ def _complete(app: flask.Flask, box: Box) -> None:
         app.view_functions[name] = patched
 
     patch("root_resource", lambda: {"Links": {"Sessions": {"@odata.id": SESSIONS}}})
-    patch("UpdateService.update_service_resource", lambda: _push_uri(box))
+    patch("UpdateService.update_service_resource", lambda: _service(box))
 
 
-def _push_uri(box: Box) -> dict[str, Any]:
-    return {"MultipartHttpPushUri": f"{V1}/UpdateService/push"} if box.knobs.multipart else {}
+def _service(box: Box) -> dict[str, Any]:
+    push = {"MultipartHttpPushUri": f"{V1}/UpdateService/push"} if box.knobs.multipart else {}
+    return push | box.knobs.service
