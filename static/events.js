@@ -135,6 +135,12 @@ const comparable = (element) =>
 document.body.addEventListener("htmx:oobBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
   const incoming = fragment?.firstElementChild;
+  // Nobody loses the dialog that they are in, nor what they have unfolded to read.
+  if (target.querySelector("dialog[open]")) event.detail.shouldSwap = false;
+  for (const known of incoming ? target.querySelectorAll("details[id]") : []) {
+    const next = incoming.querySelector(`#${CSS.escape(known.id)}`);
+    if (next && known.open) next.open = true;
+  }
   if (incoming && comparable(incoming) === comparable(target)) event.detail.shouldSwap = false;
 });
 

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.contrib.staticfiles import finders
 from django.db import connections
 from django.test import Client
-from playwright.sync_api import Page, Route, WebSocketRoute, expect, sync_playwright
+from playwright.sync_api import Page, Request, Route, WebSocketRoute, expect, sync_playwright
 
 from dashboard import outbox
 from dashboard.choices import UpdateState
@@ -42,10 +42,17 @@ class Panel:
             route.fulfill(body=path.read_bytes(), content_type=TYPES[path.suffix])
             return
         self.asked.append(f"{route.request.resource_type} {url.path}")
-        found = self.client.get(route.request.url.removeprefix(HOME))
+        found = self._ask(route.request)
         connections.close_all()  # Playwright calls this in a context of its own.
         kind = found.headers["Content-Type"]
         route.fulfill(status=found.status_code, body=found.content, content_type=kind)
+
+    def _ask(self, request: Request) -> Any:
+        path = request.url.removeprefix(HOME)
+        if request.method == "GET":
+            return self.client.get(path)
+        kind = request.headers["content-type"]
+        return self.client.post(path, request.post_data or "", kind, follow=True)
 
     def connect(self, socket: WebSocketRoute) -> None:
         self.sockets.append(socket)
@@ -92,12 +99,18 @@ def test_both_boxes_are_followed_to_the_end(page: Page, panel: Panel, pair: Pair
     expect(states).to_have_text(["Approved", "Approved"], timeout=PATIENCE)
     pair.until_state(pair.a, UpdateState.RELEASED)
     expect(states.first).to_have_text("Released", timeout=PATIENCE)
+    page.get_by_text("What happened").first.click()
     pair.lab_b.turn(fault="verify")
     pair.held(pair.b)
     expect(states).to_have_text(["Released", "Failed and held"], timeout=PATIENCE)
     words = "The BMC gave the update up (Exception): The signature of the image is not valid."
     expect(page.locator("#boxes .reason").get_by_text(words)).to_be_visible(timeout=PATIENCE)
-    expect(page.get_by_role("button", name="I have looked: give it back")).to_be_visible()
     assert [one for one in panel.asked if one.startswith("document")] == [
         f"document /firmware/updates/{rollout.pk}/"
     ]
+    unfolded = page.locator("#boxes details").first
+    expect(unfolded.get_by_text("The BMC took the image.")).to_be_visible()
+    page.get_by_role("button", name="Give it back").click()
+    panel.announce(outbox.FLEET, {"event": {"kind": "node", "id": pair.a.pk}})
+    page.get_by_role("button", name="I have looked: give it back").click()
+    expect(states).to_have_text(["Released", "Released"], timeout=PATIENCE)

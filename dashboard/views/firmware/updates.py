@@ -1,6 +1,7 @@
 """Updates: what is under way, a new one, and each one followed live."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -46,6 +47,8 @@ class Stop:
     label: str
     status: str
     """done, running, failed, skipped or pending."""
+    at: datetime | None
+    """When it was reached."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,10 @@ def _page(
 
 
 def _stops(update: NodeUpdate) -> list[Stop]:
-    seen = {note.state for note in update.notes.all()} | {update.state}
+    reached_at: dict[str, datetime] = {}
+    for note in update.notes.all():
+        reached_at.setdefault(note.state, note.at)
+    seen = set(reached_at) | {update.state}
     reached = max((place for place, state in enumerate(WAY) if state in seen), default=-1)
     over = update.state in (UpdateState.HELD, UpdateState.CANCELLED)
     stops = []
@@ -161,7 +167,7 @@ def _stops(update: NodeUpdate) -> list[Stop]:
             status = "done" if state in seen else "skipped"
         else:
             status = "skipped" if over else "pending"
-        stops.append(Stop(str(state.label), status))
+        stops.append(Stop(str(state.label), status, reached_at.get(state)))
     return stops
 
 
