@@ -19,7 +19,7 @@ from dashboard.lifecycle import evacuation, updates
 from dashboard.models import Deployment, Node, NodeUpdate
 from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
-from dashboard.updates import patience, resets, speed
+from dashboard.updates import attributes, patience, resets, speed
 from dashboard.updates.base import Complete, Go, Outcome, UpdateFailed, Wait
 from dashboard.updates.leaving import part_of
 from monitoring.probes.outside import SourceError
@@ -89,6 +89,7 @@ def validate(update: NodeUpdate) -> Outcome:
     problem = _not_as_it_was(update, node)
     if problem is not None:
         return problem
+    attributes.compare(update)
     if update.memory.get("was_out"):
         words = _("%(version)s runs. It stays out of service, as it was before.")
         return Complete(Sentence(words, version=update.to_version))

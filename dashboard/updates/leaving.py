@@ -9,7 +9,7 @@ from dashboard.lifecycle import evacuation, updates
 from dashboard.models import Deployment, FirmwarePart, Node, NodeUpdate
 from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
-from dashboard.updates import patience, service, speed
+from dashboard.updates import attributes, patience, service, speed
 from dashboard.updates.base import Go, Outcome, UpdateFailed, Wait
 from dashboard.updates.redfish import RUNNING, UpdateClient
 from dashboard.updates.verifying import problem_of_image
@@ -27,7 +27,9 @@ def drain(update: NodeUpdate) -> Outcome:
 
 
 def precheck(update: NodeUpdate) -> Outcome:
-    _check_others(update)
+    problem = _problem_of_others(update)
+    if problem is not None:  # It may be on its way up; the deadline ends this.
+        return Wait(patience.POLL, problem)
     if update.node.status != NodeStatus.ONLINE:  # Nobody could tell that it came back well.
         raise UpdateFailed(
             Sentence(_("The agent of %(node)s is offline; start it."), node=update.node.name)
@@ -52,19 +54,20 @@ def precheck(update: NodeUpdate) -> Outcome:
     )
 
 
-def _check_others(update: NodeUpdate) -> None:
+def _problem_of_others(update: NodeUpdate) -> Sentence | None:
     """The other boxes carry what this one does not."""
     silent = Deployment.objects.filter(wanted=True).exclude(status__in=SERVING)
     names = ", ".join(silent.values_list("name", flat=True))
     if names:
         words = _("%(names)s does not answer; see to that before another box is taken out.")
-        raise UpdateFailed(Sentence(words, names=names))
+        return Sentence(words, names=names)
     others = Node.objects.exclude(pk=update.node_id)
     away = others.exclude(status=NodeStatus.ONLINE).filter(schedulable=True)
     if Deployment.objects.filter(wanted=True).exists() and away.exists():
         names = ", ".join(away.values_list("name", flat=True))
         words = _("%(names)s is offline, so too few boxes would be left.")
-        raise UpdateFailed(Sentence(words, names=names))
+        return Sentence(words, names=names)
+    return None
 
 
 def _check_bmc(update: NodeUpdate) -> None:
@@ -78,6 +81,7 @@ def _check_bmc(update: NodeUpdate) -> None:
             raise UpdateFailed(Sentence(words, node=update.node.name))
         _check_power(update, bmc)
         service.check(update, bmc)
+        updates.remember(update, attributes=attributes.read(bmc))
     read_bmc(update.node)
 
 

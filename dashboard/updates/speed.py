@@ -16,7 +16,7 @@ from dashboard.updates import readings
 SLOWER, SLOWER_SECONDS = 3.0, 0.02
 """Times the seconds a token that the same deployment took there before, and on top; less is other
 work."""
-ASKED = 3
+ASKED = 2
 """Launches that are measured beforehand."""
 STUCK = 0.6
 """Of the highest clock of the day before."""

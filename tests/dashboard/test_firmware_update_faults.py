@@ -10,7 +10,8 @@ import pytest
 from django.utils import timezone
 
 from dashboard.choices import UpdateState
-from dashboard.models import Event, Node, NodeUpdate
+from dashboard.models import Deployment, Event, Node, NodeUpdate
+from tests.dashboard.pages_cast import make_smol
 from tests.dashboard.update_cast import Pair, both_labs, enter_bmc, pair, shortened
 from tests.peers.bmc import make_certificate
 
@@ -120,6 +121,18 @@ def test_a_node_without_a_bmc(pair: Pair) -> None:
     pair.approved()
     pair.a.sources.all().delete()
     held_alone(pair, "node-a has no BMC among its sources; enter it there.", images=0)
+
+
+def test_another_box_that_could_not_carry_it_all(pair: Pair) -> None:
+    deployment = make_smol()
+    Deployment.objects.filter(pk=deployment.pk).update(wanted=True, status="ready")
+    Node.objects.filter(pk=pair.b.pk).update(status="offline")
+    pair.approved(parts=pair.parts("BIOS")[:1])
+    words = "node-b is offline, so too few boxes would be left."
+    pair.until(lambda: str(pair.update(pair.a).reason) == words)
+    NodeUpdate.objects.update(deadline_at=timezone.now())
+    assert pair.held(pair.a) == f"It took longer than allowed; last seen: {words}"
+    assert pair.lab_a.images == []
 
 
 def test_a_node_whose_agent_is_away(pair: Pair) -> None:

@@ -133,6 +133,17 @@ def test_what_needs_a_reset_gets_one_by_itself(pair: Pair) -> None:
     assert active(pair.a) == NEW["BIOS"]
 
 
+def test_settings_that_the_update_has_put_back_are_told(pair: Pair) -> None:
+    pair.lab_a.turn(needs_reset=True, forgets={"PowerProfile": "Balanced"})
+    pair.approved(parts=pair.parts("BIOS")[:1])
+    pair.restart(pair.a, pair.lab_a)
+    update = pair.until_state(pair.a, RELEASED)
+    told = [str(one) for one in update.notes.all()]
+    words = "Settings of the firmware are not what they were: PowerProfile: Quiet → Balanced"
+    assert words in told
+    assert "hunter2" not in str(update.memory)
+
+
 def test_staged_now_and_activated_when_a_person_says_so(pair: Pair) -> None:
     pair.approved(on_reset=True, parts=pair.parts("BIOS")[:1])
     pair.until_state(pair.a, UpdateState.AWAITING_RESET)

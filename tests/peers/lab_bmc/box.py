@@ -11,6 +11,7 @@ USER, PASSWORD = "updater", 'pa"ss word'
 MAGIC = b"LAB FIRMWARE "
 FETCH_SECONDS = 10.0
 SYSTEM = "11111111-0000-4000-8000-000000000001"
+ATTRIBUTES = {"BootMode": "Uefi", "PowerProfile": "Quiet", "AdminPassword": "hunter2"}
 VERSIONS = {"BIOS": "1.0.0", "BMC": "24.10.1"}
 
 
@@ -50,6 +51,8 @@ class Knobs:
     reset_fails: bool = False
     resets_seconds: float = 0.0
     """How long the BMC itself is away after its own restart."""
+    forgets: dict[str, str] = field(default_factory=dict)
+    """Settings that the next reset of the node puts back."""
     supply: str = "OK"
     certificate: str = ""
     """Another one than it came with."""
@@ -73,6 +76,7 @@ class Box:
     knobs: Knobs = field(default_factory=Knobs)
     active: dict[str, str] = field(default_factory=lambda: dict(VERSIONS))
     staged: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=lambda: dict(ATTRIBUTES))
     jobs: dict[str, Job] = field(default_factory=dict)
     images: list[dict[str, Any]] = field(default_factory=list)
     """Every one that it got, whole or not."""
@@ -85,7 +89,7 @@ class Box:
     def begin_anew(self) -> None:
         fresh = Box()
         with self.lock:
-            for name in ("knobs", "active", "staged", "jobs", "images", "resets"):
+            for name in ("knobs", "active", "staged", "attributes", "jobs", "images", "resets"):
                 setattr(self, name, getattr(fresh, name))
             self.failed_signins, self.silent_until, self.silent_asks = 0, 0.0, 0
 
@@ -205,6 +209,8 @@ class Box:
             if self.knobs.reset_fails:
                 return
             itself = noun == "Manager"
+            if not itself:
+                self.attributes |= self.knobs.forgets
             for name in [one for one in self.staged if (one == "BMC") == itself]:
                 self.active[name] = self.staged.pop(name)
             if itself and self.knobs.resets_seconds:

@@ -260,6 +260,9 @@ def _complete(app: flask.Flask, box: Box) -> None:
 
     patch("root_resource", lambda: {"Links": {"Sessions": {"@odata.id": SESSIONS}}})
     patch("UpdateService.update_service_resource", lambda: _service(box))
+    bios = f"{V1}/Systems/{SYSTEM}/BIOS"
+    patch("system_resource", lambda: {"Bios": {"@odata.id": bios}})
+    app.view_functions["bios"] = lambda identity: answer({"Attributes": box.attributes})
 
 
 def _service(box: Box) -> dict[str, Any]:
