@@ -104,8 +104,8 @@ async def test_what_the_head_refuses_leaves_its_code_and_never_a_sentence() -> N
             for status, code, _outcome, _error in refusals:
                 error = {"message": f"You said “{SECRET}”.", "type": "invalid", "code": code}
                 head.refusal = (status, {"error": error})
-                response = await client.post(CHAT, json=STREAM)
-                assert response.status == status
+                async with client.post(CHAT, json=STREAM) as response:
+                    assert response.status == status
     rows = await the_rows()
     found = [(row.status, row.outcome, row.error) for row in rows]
     assert found == [(status, outcome, error) for status, _code, outcome, error in refusals]
@@ -130,6 +130,7 @@ async def test_a_stream_that_breaks_off_has_failed() -> None:
 async def test_strangers_leave_nothing() -> None:
     async with panel("sk-tdm-unknown") as client:
         response = await client.post(CHAT, json=ASK)
+        response.release()
     assert response.status == 401
     assert await the_rows() == []
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
@@ -132,6 +133,11 @@ def test_without_an_address_of_the_panel_it_says_what_to_do(
         store.one_use_url(image, None)
 
 
+async def status_of(client: aiohttp.ClientSession, url: str) -> int:
+    async with client.get(url) as answer:
+        return answer.status
+
+
 async def test_over_the_wire_a_fetch_that_is_cut_goes_on(image: FirmwareImage) -> None:
     large = CONTENT * 20
     image.sha256 = hashlib.sha256(large).hexdigest()
@@ -152,6 +158,6 @@ async def test_over_the_wire_a_fetch_that_is_cut_goes_on(image: FirmwareImage) -
         rest = await client.get(url, headers={"Range": f"bytes={len(have)}-"})
         assert have + await rest.read() == large
         async with asyncio.timeout(SECONDS):
-            while (await client.get(url)).status != 404:
+            while await status_of(client, url) != 404:
                 await asyncio.sleep(0.05)
         assert (await FirmwareFetch.objects.aget()).done_at is not None
