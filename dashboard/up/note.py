@@ -1,4 +1,4 @@
-"""How a command typed beside a running `up` finds the embedded servers."""
+"""How a command typed beside a running `up` finds the embedded servers and the web process."""
 
 import json
 import os
@@ -14,18 +14,18 @@ def note_path(state: Path) -> Path:
     return state / "secrets" / "servers.json"
 
 
-def leave_note(state: Path, urls: Mapping[str, str]) -> None:
-    write_private(note_path(state), json.dumps(urls))
+def leave_note(state: Path, variables: Mapping[str, str]) -> None:
+    write_private(note_path(state), json.dumps(variables))
 
 
 def use_running_servers() -> None:
-    """Take the noted servers, unless the environment names others."""
+    """Take what is noted, unless the environment says otherwise."""
     try:
-        urls = json.loads(note_path(env.state_dir(BASE)).read_text())
+        variables = json.loads(note_path(env.state_dir(BASE)).read_text())
     except (OSError, ValueError):
         return
-    for name, url in urls.items():
-        os.environ.setdefault(name, url)
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
 
 
 def write_private(path: Path, text: str) -> None:

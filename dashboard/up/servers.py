@@ -20,6 +20,7 @@ class Servers:
     def __init__(self, options: Options, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
         self._state = options.state
+        self._web = {"TANDEM_HOST": options.host, "TANDEM_PORT": str(options.port)}
         self.postgres = None if options.database_url else EmbeddedPostgres(options.state)
         self.valkey = None if options.redis_url else EmbeddedValkey(options.state)
         self.urls = {
@@ -54,7 +55,8 @@ class Servers:
         else:
             _ask_valkey(self.urls["REDIS_URL"])
         embedded = {"DATABASE_URL": self.postgres, "REDIS_URL": self.valkey}
-        leave_note(self._state, {name: self.urls[name] for name, it in embedded.items() if it})
+        ours = {name: self.urls[name] for name, it in embedded.items() if it}
+        leave_note(self._state, ours | self._web)
 
     def forget(self) -> None:
         note_path(self._state).unlink(missing_ok=True)

@@ -5,10 +5,12 @@ import signal
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from dashboard import lifecycle
 from dashboard.models import Node
+from dashboard.up.options import Options
 from engine.agent.link import socket_url
 from engine.agent.simulation.fleet import Plan, simulate
 from engine.errors import ProtocolError
@@ -26,7 +28,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--nodes", type=int, default=2)
         parser.add_argument("--devices", type=int, default=8, help="accelerators in each")
-        parser.add_argument("--server", default="http://127.0.0.1:8000", help="where the panel is")
+        parser.add_argument(
+            "--server", help="where the panel is; the one that runs here unless set"
+        )
         parser.add_argument("--seed", type=int, default=1, help="the same one, the same fleet")
         parser.add_argument("--faults", type=float, default=2.0, help="a node and day")
         parser.add_argument("--history", type=float, default=0.0, help="hours to tell of at first")
@@ -50,12 +54,13 @@ class Command(BaseCommand):
             raise CommandError(f"--devices must be from 0 to {MOST_DEVICES}.")
         if not 0 <= options["history"] <= 24 * 7 or options["faults"] < 0:
             raise CommandError("--history must be from 0 to 168 hours, --faults not negative.")
+        server = options["server"] or Options.from_environment(settings.BASE_DIR).url
         try:
-            socket_url(options["server"])
+            socket_url(server)
         except ProtocolError as error:
             raise CommandError(f"--server: {error}") from error
         return Plan(
-            server=options["server"],
+            server=server,
             devices=options["devices"],
             seed=options["seed"],
             faults_per_day=options["faults"],
