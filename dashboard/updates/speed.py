@@ -40,7 +40,9 @@ def remember(update: NodeUpdate) -> None:
     node = update.node
     measured: dict[str, float] = {}
     answering = tuple(ANSWERING_REPLICA_STATUSES)
-    for replica in evacuation.on_node(node, answering)[:ASKED]:
+    # A processor's speed is that of all else it does; only accelerators come up in a slow state.
+    launches = evacuation.on_node(node, answering)[:ASKED] if _has_accelerators(node) else ()
+    for replica in launches:
         try:
             found = canary.measure(replica, replica.deployment.name)
         except CanaryError:
@@ -52,6 +54,10 @@ def remember(update: NodeUpdate) -> None:
         "links": readings.link_speeds(node),
     }
     updates.remember(update, speed=speed)
+
+
+def _has_accelerators(node: Node) -> bool:
+    return bool((node.inventory or {}).get("accelerators"))
 
 
 def problem_of_link(update: NodeUpdate, node: Node) -> Sentence | None:

@@ -53,9 +53,16 @@ def rolled_up(layout: Layout, high: float) -> None:
     )
 
 
+def equip(node: Node, *accelerators: str) -> None:
+    inventory = Node.objects.get(pk=node.pk).inventory or {}
+    found = [{"name": name} for name in accelerators or ("GB10",)]
+    Node.objects.filter(pk=node.pk).update(inventory={**inventory, "accelerators": found})
+
+
 @pytest.fixture
 def launched(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> tuple[NodeUpdate, Replica]:
     """Something has come back to a box that is being validated."""
+    equip(pair.a)
     rollout = pair.draft(parts=pair.parts("BIOS")[:1])
     update = rollout.updates.select_related("rollout__image", "node").get()
     replica = make_launch(make_smol(), pair.a)
@@ -119,6 +126,19 @@ def test_an_accelerator_whose_clock_stays_low_holds_the_box(
     NodeLimits.objects.all().delete()
     read(layout, 2300 * MHZ, timedelta(seconds=5))
     assert isinstance(ending._canary(update, update.node), Complete)
+
+
+def test_a_box_without_accelerators_is_as_fast_as_its_other_work_lets_it(
+    launched: tuple[NodeUpdate, Replica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update, _replica = launched
+    inventory = {**(update.node.inventory or {}), "accelerators": []}
+    Node.objects.filter(pk=update.node_id).update(inventory=inventory)
+    update.node.refresh_from_db()
+    answering(monkeypatch, 0.03)
+    speed.remember(update)
+    answering(monkeypatch, 0.4)
+    assert isinstance(looked_at(update), Complete)
 
 
 def test_what_was_never_read_is_not_compared(
