@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
 from django.utils.formats import number_format
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -147,6 +147,16 @@ def absent(reason: str = "") -> SafeString:
     return format_html(
         '<span class="absent" title="{}">—<span class="visually-hidden"> {}</span></span>', why, why
     )
+
+
+@register.filter
+def code(text: str) -> SafeString:
+    """What stands between backticks, such as the name of a field, as code."""
+    plain, *rest = str(text).split("`")
+    if len(rest) % 2:
+        return conditional_escape(text)
+    pairs = zip(rest[::2], rest[1::2], strict=True)
+    return format_html("{}{}", plain, format_html_join("", "<code>{}</code>{}", pairs))
 
 
 @register.simple_tag

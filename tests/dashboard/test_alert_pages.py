@@ -194,6 +194,12 @@ def test_a_built_in_rule_cannot_be_deleted(operator: Client) -> None:
     assert Rule.objects.filter(pk=rule.pk).exists()
 
 
+def test_a_new_rule_begins_with_what_it_watches_and_no_complaint(operator: Client) -> None:
+    answer = operator.get("/monitor/alerts/rules/new/")
+    assert answer.status_code == 200
+    assert 'role="alert"' not in answer.content.decode()
+
+
 def test_a_rule_about_a_reading_needs_its_metric(operator: Client) -> None:
     answer = operator.get("/monitor/alerts/rules/new/?kind=metric")
     assert answer.status_code == 422

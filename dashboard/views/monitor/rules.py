@@ -49,6 +49,8 @@ def rules(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def rule_new(request: HttpRequest) -> HttpResponse:
     """`kind` and `metric` stand in the address: the form's units depend on them."""
+    if "kind" not in request.GET:
+        return render(request, "monitor/alert_choice.html", {"choice": ChoiceForm()})
     choice = ChoiceForm(request.GET)
     if not choice.is_valid() or choice.cleaned_data["kind"] not in KINDS:
         return render(request, "monitor/alert_choice.html", {"choice": choice}, status=422)

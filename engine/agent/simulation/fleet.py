@@ -1,6 +1,7 @@
 """Many made-up agents in one process, each over its own link."""
 
 import asyncio
+import platform
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -156,7 +157,7 @@ def inventory(name: str, devices: int) -> Inventory:
         cpu_model="Simulated 64-core processor",
         cpu_count=64,
         memory_bytes=int(HOST_MEMORY),
-        python="",
+        python=platform.python_version(),
         engine_version=VERSION,
         accelerators=[
             Accelerator(
