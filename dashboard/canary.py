@@ -22,6 +22,7 @@ TEXT = (
 PROMPT = "Count from one to twenty in words: one, two, three,"
 TOKENS = 12
 SECONDS = 20.0
+"""For all of it: a worker that takes longer counts as lost."""
 
 MORE_NATS = 0.7
 """Of the same model, in natural logarithms a token: twice the perplexity. int8 costs about 0.01,
@@ -48,15 +49,16 @@ class CanaryError(Exception):
 
 def measure(replica: Replica, name: str) -> Measured:
     """Ask a launch directly, past the gateway. Raises CanaryError."""
-    scored = _complete(replica, name, TEXT, 0, echo=True, logprobs=0)
+    deadline = time.monotonic() + SECONDS
+    scored = _complete(replica, name, TEXT, 0, deadline, echo=True, logprobs=0)
     logprobs = [one for one in scored["logprobs"]["token_logprobs"] if one is not None]
     if not logprobs or not all(math.isfinite(one) for one in logprobs):
         raise CanaryError("it gave no log-probabilities")
     began = time.monotonic()
-    _complete(replica, name, PROMPT, 1)
+    _complete(replica, name, PROMPT, 1, deadline)
     first = time.monotonic() - began
     began = time.monotonic()
-    _complete(replica, name, PROMPT, TOKENS)
+    _complete(replica, name, PROMPT, TOKENS, deadline)
     rest = max(0.0, time.monotonic() - began - first)
     return Measured(
         nats=-sum(logprobs) / len(logprobs), first_token=first, per_token=rest / (TOKENS - 1)
@@ -102,11 +104,14 @@ def verdict(
 
 
 def _complete(
-    replica: Replica, name: str, prompt: str, tokens: int, **fields: object
+    replica: Replica, name: str, prompt: str, tokens: int, deadline: float, **fields: object
 ) -> dict[str, dict[str, list[float | None]]]:
     body = {"model": name, "prompt": prompt, "max_tokens": tokens, "temperature": 0, **fields}
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise CanaryError(f"it took longer than {SECONDS:.0f} s")
     try:
-        status, answer = heads.post(replica, "/v1/completions", body, SECONDS)
+        status, answer = heads.post(replica, "/v1/completions", body, left)
         if status != 200:
             raise CanaryError(f"HTTP {status}: {answer.decode(errors='replace')[:200]}")
         choice: dict[str, dict[str, list[float | None]]] = json.loads(answer)["choices"][0]

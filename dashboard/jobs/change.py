@@ -15,11 +15,14 @@ from dashboard.jobs.base import Again, Done, Outcome, StepFailed
 from dashboard.lifecycle import replacing
 from dashboard.lifecycle.changes import locked
 from dashboard.lifecycle.preview import IN_PLACE, LIVE
-from dashboard.models import Job, Replica, Revision
+from dashboard.models import Job, Revision
 from dashboard.sentences import Sentence
 
 WATCH_SECONDS = 8.0
 """For which the new launch answers people while the old one stands by."""
+
+LIVE_TRIES = 60
+"""Seconds for which heads that do not take a live setting are asked again."""
 
 
 def revision_of(job: Job) -> Revision:
@@ -64,21 +67,31 @@ class Replace:
         state = job.state
         state.setdefault("at", 0)
         state.setdefault("phase", "make-room" if state["way"] == IN_PLACE else "bring-up")
+        if gone := replacing.lost(job.deployment, revision_of(job)):
+            raise StepFailed(gone)
         if state["at"] >= replacing.count(job.deployment, revision_of(job)):
             return Done()
         outcome = getattr(self, PHASES[state["phase"]])(job)
         return outcome if isinstance(outcome, Again) else Again(0.2)
 
     def _live(self, job: Job) -> Outcome:
-        problem = replacing.set_live(job.deployment, revision_of(job))
-        if problem:
-            return Again(1.0, Sentence(_("A head does not take it yet: %(why)s"), why=problem))
-        return Done(Sentence(_("The engines took it while they run.")))
+        revision = revision_of(job)
+        problem = replacing.set_live(job.deployment, revision)
+        if not problem:
+            return Done(Sentence(_("The engines took it while they run.")))
+        said = Sentence(_("A head does not take it yet: %(why)s"), why=problem)
+        job.state["tries"] = job.state.get("tries", 0) + 1
+        if job.state["tries"] < LIVE_TRIES:
+            return Again(1.0, said)
+        if revision.replaces is not None:  # Those that took it go back, as far as they answer.
+            replacing.set_live(job.deployment, revision.replaces)
+        raise StepFailed(said)
 
     def _make_room(self, job: Job) -> Again | None:
         """In place: the fallback answers, or requests wait, while the old launch ends."""
         with transaction.atomic():
-            waiting = replacing.make_room(locked(job.deployment_id), job.state)
+            deployment = locked(job.deployment_id)
+            waiting = replacing.make_room(deployment, revision_of(job), job.state)
             job.save(update_fields=["state"])
         return waiting if waiting is None else Again(0.5, waiting)
 
@@ -86,6 +99,10 @@ class Replace:
         if "child" not in job.state:
             with transaction.atomic():
                 deployment = locked(job.deployment_id)
+                room = replacing.room_beside(deployment, revision_of(job), job.state)
+                job.save(update_fields=["state"])
+                if not room:
+                    return Again(0.5, Sentence(_("It ends.")))
                 child = replacing.bring_up(deployment, revision_of(job), job.state["at"])
                 job.state["child"] = child.pk
                 job.save(update_fields=["state"])
@@ -101,7 +118,7 @@ class Replace:
     def _prove(self, job: Job) -> Again | None:
         replica = replacing.candidate(job.deployment, job.state["at"])
         if replica is None or replica.status != ReplicaStatus.READY:
-            raise StepFailed(_ended(replica))
+            raise StepFailed(replacing.ended(replica))
         before = job.state.get("before")
         old = None
         if before:
@@ -133,7 +150,7 @@ class Replace:
     def _watch(self, job: Job) -> Again | None:
         replica = replacing.primary(job.deployment, job.state["at"])
         if replica is None or replica.status != ReplicaStatus.READY:
-            raise StepFailed(_ended(replica))
+            raise StepFailed(replacing.ended(replica))
         if problem := replacing.trouble(replica):
             raise StepFailed(problem)
         left = WATCH_SECONDS - (timezone.now().timestamp() - job.state["since"])
@@ -198,10 +215,4 @@ def _said(measured: Measured) -> Sentence:
         nats=round(measured.nats, 2),
         first=round(measured.first_token, 2),
         each=round(measured.per_token, 3),
-    )
-
-
-def _ended(replica: Replica | None) -> Sentence:
-    return (replica.reason if replica else Sentence()) or Sentence(
-        _("The new launch ended or stopped answering.")
     )

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard.choices import (
     ACTIVE_JOB_STATUSES,
+    ANSWERING_REPLICA_STATUSES,
     LIVE_REPLICA_STATUSES,
     JobKind,
     JobStatus,
@@ -68,10 +69,7 @@ def promote(deployment: Deployment, slot: Slot) -> Replica:
 
     Raises StatusConflict when the candidate is not ready.
     """
-    old = _live(deployment, ReplicaRole.PRIMARY, slot.index)
-    if old is not None:
-        _become(old, ReplicaRole.RETIRING, ReplicaStatus.DRAINING)
-        _place(deployment, ReplicaRole.RETIRING, slot.index)
+    _make_way(deployment, slot.index, ReplicaRole.RETIRING)
     ready = deployment.replicas.filter(
         role=ReplicaRole.CANDIDATE, index=slot.index, status=ReplicaStatus.READY
     )
@@ -80,9 +78,9 @@ def promote(deployment: Deployment, slot: Slot) -> Replica:
         raise StatusConflict(
             Sentence(_("What was to take over in %(name)s is not ready."), name=deployment.name)
         )
+    primary = _as_good_as_new(deployment, slot.index, slot.revision)
+    slot.jobs.update(slot=primary)  # What it did stays on record.
     slot.delete()
-    primary = _place(deployment, ReplicaRole.PRIMARY, slot.index)
-    change(primary, wanted=True, reason=Sentence(), given_up=False, down_since=None)
     record(
         Sentence(_("Launch %(launch)s takes over."), launch=new.launch),
         deployment=deployment,
@@ -98,14 +96,13 @@ def swap_back(deployment: Deployment, index: int) -> bool:
     old = _live(deployment, ReplicaRole.RETIRING, index)
     if old is None or old.status != ReplicaStatus.DRAINING:
         return False
-    new = _live(deployment, ReplicaRole.PRIMARY, index)
-    if new is not None:
-        _become(new, ReplicaRole.CANDIDATE, ReplicaStatus.DRAINING)
-        _place(deployment, ReplicaRole.CANDIDATE, index)
+    _make_way(deployment, index, ReplicaRole.CANDIDATE)
+    over = [ReplicaStatus.FAILED, ReplicaStatus.STOPPED]
+    tried = deployment.replicas.filter(role=ReplicaRole.PRIMARY, index=index, pk__gt=old.pk)
+    tried.filter(status__in=over).update(role=ReplicaRole.CANDIDATE)  # Nothing against the place.
     _become(old, ReplicaRole.PRIMARY, ReplicaStatus.READY)
     deployment.slots.filter(role=ReplicaRole.RETIRING, index=index).delete()
-    primary = _place(deployment, ReplicaRole.PRIMARY, index)
-    change(primary, wanted=True, reason=Sentence(), given_up=False, down_since=None)
+    _as_good_as_new(deployment, index, None)
     record(
         Sentence(_("Launch %(launch)s answers again."), launch=old.launch),
         deployment=deployment,
@@ -141,12 +138,16 @@ def set_aside(slot: Slot) -> None:
 
 
 def sweep(deployment: Deployment) -> None:
-    """Remove the places of moves and changes that are over and in which nothing lives any more."""
+    """See off what finishes its answers with nobody to end it, and remove the places of moves and
+    changes that are over and in which nothing lives any more."""
     alive = [*LIVE_REPLICA_STATUSES, ReplicaStatus.STOPPING]
-    for slot in deployment.slots.filter(role__in=[ReplicaRole.CANDIDATE, ReplicaRole.RETIRING]):
+    for slot in deployment.slots.exclude(role=ReplicaRole.PRIMARY):
         slot.deployment = deployment
-        busy = slot.jobs.filter(status__in=ACTIVE_JOB_STATUSES).exists()
-        if not busy and not slot.launches.filter(status__in=alive).exists():
+        if slot.jobs.filter(status__in=ACTIVE_JOB_STATUSES).exists():
+            continue
+        if slot.launches.filter(status=ReplicaStatus.DRAINING).exists():
+            jobs.create(deployment, JobKind.DRAIN, slot=slot, automatic=True)
+        elif not slot.is_fallback and not slot.launches.filter(status__in=alive).exists():
             slot.delete()
 
 
@@ -165,6 +166,29 @@ def close(slot: Slot) -> None:
 
 def _ending(slot: Slot) -> bool:
     return slot.launches.filter(status=ReplicaStatus.STOPPING).exists()
+
+
+def _make_way(deployment: Deployment, index: int, role: ReplicaRole) -> None:
+    """Whatever is in the primary's place gets another role: what answers finishes its answers, what
+    does not answer yet ends. Nothing goes on working on the place: it would start one more there.
+    """
+    slot = _place(deployment, ReplicaRole.PRIMARY, index)
+    jobs.end_active(deployment, JobStatus.CANCELLED, Sentence(_("It is not needed.")), slot=slot)
+    slot.launches.filter(status__in=ANSWERING_REPLICA_STATUSES).update(
+        status=ReplicaStatus.DRAINING, recovering_since=None
+    )
+    if slot.launches.filter(status=ReplicaStatus.STARTING).exists():
+        replicas.retire(slot)
+    there = slot.launches.filter(status__in=[ReplicaStatus.DRAINING, ReplicaStatus.STOPPING])
+    if there.update(role=role):
+        _place(deployment, role, index)
+
+
+def _as_good_as_new(deployment: Deployment, index: int, revision: Revision | None) -> Slot:
+    """The primary's place, in which a launch with these settings has just begun to answer."""
+    slot = _place(deployment, ReplicaRole.PRIMARY, index)
+    change(slot, wanted=True, reason=Sentence(), given_up=False, down_since=None, revision=revision)
+    return slot
 
 
 def _live(deployment: Deployment, role: ReplicaRole, index: int) -> Replica | None:

@@ -1,5 +1,7 @@
 """What placement needs to know, read from the database."""
 
+from collections.abc import Collection
+
 from django.utils.translation import gettext_noop as _
 
 from dashboard.choices import (
@@ -46,13 +48,14 @@ def _node_of_the_head(slot: Slot) -> int | None:
     return heads.order_by("index").values_list("head_node", flat=True).first()
 
 
-def capacities(slot: Slot) -> list[NodeCapacity]:
-    """Every node, with what the live ranks of all other slots were promised there."""
+def capacities(slot: Slot, gone: Collection[int] = ()) -> list[NodeCapacity]:
+    """Every node, with what the live ranks of all other slots were promised there; launches that
+    will be `gone` (primary keys) count no more."""
     promised: dict[int, list[int]] = {}
     ranks: dict[int, int] = {}
-    mine = slot.launches.values("pk")
+    left_out = [*slot.launches.values_list("pk", flat=True), *gone]
     others = Rank.objects.filter(replica__status__in=LIVE_REPLICA_STATUSES)
-    for rank in others.exclude(replica__in=mine).select_related(
+    for rank in others.exclude(replica__in=left_out).select_related(
         "replica__deployment__model", "replica__model", "node"
     ):
         promised.setdefault(rank.node_id, []).append(_promise(rank))

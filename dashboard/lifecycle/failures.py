@@ -24,7 +24,7 @@ from dashboard.choices import (
     ReplicaStatus,
 )
 from dashboard.errors import PlacementError
-from dashboard.lifecycle import fallbacks, jobs, moves, replacing, replicas
+from dashboard.lifecycle import fallbacks, jobs, moves, replacing, replicas, undoing
 from dashboard.lifecycle.capacity import find_placement
 from dashboard.lifecycle.changes import locked, move
 from dashboard.lifecycle.record import record
@@ -74,6 +74,8 @@ def fail_replica(deployment: Deployment, replica: Replica, cause: Cause) -> None
     change(slot, reason=cause.sentence, down_since=slot.down_since or timezone.now())
     if not slot.wanted:
         pass
+    elif replacing.is_at(deployment, slot):
+        jobs.hurry(deployment)
     elif replica.gated and not _steady(replica):
         hold(slot)
     else:
@@ -233,6 +235,6 @@ def fail_job(job: Job, reason: Sentence) -> None:
 
 UNDO: dict[str, Callable[[Job, Sentence], None]] = {
     JobKind.MOVE: moves.undo,
-    JobKind.CHANGE: replacing.undo,
+    JobKind.CHANGE: undoing.undo,
 }
 """Jobs that leave what runs as it was."""

@@ -6,10 +6,13 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard.choices import (
     ACTIVE_JOB_STATUSES,
+    ANSWERING_REPLICA_STATUSES,
+    LIVE_REPLICA_STATUSES,
     EventLevel,
     FallbackMode,
     JobKind,
     JobStatus,
+    ReplicaRole,
     ReplicaStatus,
 )
 from dashboard.lifecycle import jobs, replicas
@@ -17,6 +20,9 @@ from dashboard.lifecycle.record import record
 from dashboard.lifecycle.standing import SlotState, may_stand_down, needs_fallback
 from dashboard.models import Deployment, Fallback, Replica, Slot
 from dashboard.sentences import Sentence
+
+NOBODY = "Tandem"
+"""Who asked, when nobody did."""
 
 
 def follow(deployment: Deployment, slots: Sequence[Slot], states: Sequence[SlotState]) -> bool:
@@ -45,6 +51,29 @@ def stands_in(deployment: Deployment) -> Fallback | None:
     fallback = deployment.fallback_or_none
     answers = deployment.replicas.filter(role="fallback", status=ReplicaStatus.READY).exists()
     return fallback if answers else None
+
+
+def stand_in(deployment: Deployment, cause: Sentence, leaving: int | None = None) -> list[int]:
+    """Have the fallback answer before a primary leaves, not on the node that is left; answers the
+    jobs that bring it up. `settle` sends it home once it is not needed."""
+    slot = deployment.slots.get(role=ReplicaRole.FALLBACK)
+    slot.deployment = deployment
+    live = slot.launches.filter(status__in=LIVE_REPLICA_STATUSES).first()
+    if live is not None and leaving not in replicas.nodes_of(live):
+        if live.status in ANSWERING_REPLICA_STATUSES:
+            return []
+        return list(slot.jobs.filter(status__in=ACTIVE_JOB_STATUSES).values_list("pk", flat=True))
+    slot.wanted, slot.given_up, slot.reason = True, False, Sentence()
+    slot.save(update_fields=["wanted", "given_up", "reason"])
+    if live is not None:
+        replicas.retire(slot)
+    record(
+        Sentence(_("The fallback is called in: %(cause)s"), cause=cause),
+        level=EventLevel.WARNING,
+        deployment=deployment,
+    )
+    restart = jobs.create(deployment, JobKind.RESTART, slot=slot, by=NOBODY, automatic=True)
+    return [restart.pk]
 
 
 def _call_in(deployment: Deployment, slot: Slot, slots: Sequence[Slot]) -> None:

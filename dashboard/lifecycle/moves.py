@@ -13,16 +13,14 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard.choices import (
     ACTIVE_JOB_STATUSES,
-    ANSWERING_REPLICA_STATUSES,
     LIVE_REPLICA_STATUSES,
     EventLevel,
-    JobKind,
     JobStatus,
     ReplicaRole,
     ReplicaStatus,
 )
 from dashboard.errors import PlacementError
-from dashboard.lifecycle import candidates, jobs, replicas
+from dashboard.lifecycle import candidates, fallbacks, jobs, replicas
 from dashboard.lifecycle.capacity import find_placement
 from dashboard.lifecycle.changes import locked
 from dashboard.lifecycle.record import record
@@ -41,7 +39,8 @@ def begin(deployment: Deployment, state: dict[str, Any]) -> list[int]:
         case Way.COPY:
             return _copies(deployment, state)
         case Way.FALLBACK:
-            return _fallback(deployment, state["node"])
+            cause = Sentence(_("a node is cleared."))
+            return fallbacks.stand_in(deployment, cause, state["node"])
     return []
 
 
@@ -65,28 +64,6 @@ def _would_use(slot: Slot, node_id: int) -> bool:
     except (PlacementError, EngineError):
         return False
     return node_id in placement.ranks
-
-
-def _fallback(deployment: Deployment, node_id: int) -> list[int]:
-    slot = deployment.slots.get(role=ReplicaRole.FALLBACK)
-    slot.deployment = deployment
-    live = slot.launches.filter(status__in=LIVE_REPLICA_STATUSES).first()
-    if live is not None and node_id not in replicas.nodes_of(live):
-        if live.status in ANSWERING_REPLICA_STATUSES:
-            return []
-        return list(slot.jobs.filter(status__in=ACTIVE_JOB_STATUSES).values_list("pk", flat=True))
-    slot.wanted, slot.given_up, slot.reason = True, False, Sentence()
-    slot.save(update_fields=["wanted", "given_up", "reason"])
-    if live is not None:
-        replicas.retire(slot)
-    record(
-        Sentence(
-            _("The fallback is called in: %(cause)s"), cause=Sentence(_("a node is cleared."))
-        ),
-        level=EventLevel.WARNING,
-        deployment=deployment,
-    )
-    return [jobs.create(deployment, JobKind.RESTART, slot=slot, by=BY, automatic=True).pk]
 
 
 def switch(deployment: Deployment, state: dict[str, Any]) -> None:

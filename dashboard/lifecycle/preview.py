@@ -7,16 +7,22 @@ from statistics import median
 import msgspec
 from django.utils.translation import gettext_noop as _
 
-from dashboard.choices import LIVE_REPLICA_STATUSES, DeploymentStatus, ReplicaRole
+from dashboard.choices import (
+    ANSWERING_REPLICA_STATUSES,
+    LIVE_REPLICA_STATUSES,
+    DeploymentStatus,
+    ReplicaRole,
+)
 from dashboard.configuration.engine import ENGINE
-from dashboard.errors import PlacementError
-from dashboard.lifecycle.capacity import find_placement
-from dashboard.models import Deployment, Revision, Slot
-from dashboard.sentences import Sentence, sentence_of
-from engine.errors import EngineError
+from dashboard.lifecycle import fitting
+from dashboard.models import Deployment, Revision
+from dashboard.sentences import Sentence
 
 LOADS = 5
 """Earlier launches of the deployment whose loading is taken for the next one's."""
+FALLBACK_ALONE = _(
+    "The fallback answers alone now; it can be changed once the deployment answers again itself."
+)
 
 
 class ChangeWay(StrEnum):
@@ -147,26 +153,26 @@ def _way(
     stopped = (DeploymentStatus.STOPPED, DeploymentStatus.FAILED, DeploymentStatus.STOPPING)
     live = deployment.replicas.filter(status__in=LIVE_REPLICA_STATUSES).exists()
     if deployment.status in stopped or not live:
-        return STORED, Sentence()
-    if all(change.live for change in changes):
-        return LIVE, Sentence()
-    beside = _obstacle(deployment, revision, ReplicaRole.CANDIDATE)
+        return STORED, fitting.no_place_for_all(deployment, revision) or Sentence()
+    if any(change.name == "fallback" for change in changes) and _fallback_alone(deployment):
+        return REFUSED, Sentence(FALLBACK_ALONE)
+    if all(change.live or change.name == "dp" for change in changes):
+        more = int(revision.values.get("dp") or 1) - deployment.dp
+        full = fitting.no_place_for_more(deployment, revision, more)
+        return (LIVE, Sentence()) if full is None else (REFUSED, full)
+    too_many = fitting.no_place_for_all(deployment, revision)
+    if too_many is not None:
+        return REFUSED, too_many
+    beside = fitting.no_place_beside(deployment, revision)
     if beside is None:
         return BESIDE, Sentence()
-    alone = _obstacle(deployment, revision, ReplicaRole.PRIMARY)
-    return (IN_PLACE, beside) if alone is None else (REFUSED, alone)
+    instead = fitting.no_place_instead(deployment, revision)
+    return (IN_PLACE, beside) if instead is None else (REFUSED, instead)
 
 
-def _obstacle(deployment: Deployment, revision: Revision, role: ReplicaRole) -> Sentence | None:
-    """Why a launch has no place: as a candidate beside all that runs, or instead of the primary."""
-    trial = Slot(deployment=deployment, role=role, index=0, revision=revision)
-    try:
-        find_placement(trial)
-    except PlacementError as error:
-        return error.sentence
-    except EngineError as error:
-        return sentence_of(error)
-    return None
+def _fallback_alone(deployment: Deployment) -> bool:
+    answering = deployment.replicas.filter(status__in=ANSWERING_REPLICA_STATUSES)
+    return set(answering.values_list("role", flat=True)) == {ReplicaRole.FALLBACK}
 
 
 def _pause(deployment: Deployment, way: ChangeWay) -> tuple[float | None, Sentence]:

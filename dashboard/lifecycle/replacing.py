@@ -3,18 +3,19 @@
 The caller of what writes holds the deployment's row lock (`changes.locked`).
 """
 
+import http.client
 from typing import Any
 
 import msgspec
-from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext_noop as _
 
 from dashboard import canary, heads, outbox
 from dashboard.canary import Measured
 from dashboard.choices import (
     ACTIVE_JOB_STATUSES,
+    ANSWERING_REPLICA_STATUSES,
     LIVE_REPLICA_STATUSES,
-    EventLevel,
     FallbackMode,
     JobKind,
     JobStatus,
@@ -23,11 +24,19 @@ from dashboard.choices import (
     RevisionState,
 )
 from dashboard.configuration.engine import engine_config_of
-from dashboard.lifecycle import candidates, jobs, moves, replicas, revisions
-from dashboard.lifecycle.changes import locked
+from dashboard.lifecycle import (
+    candidates,
+    fallbacks,
+    fitting,
+    jobs,
+    moves,
+    replicas,
+    revisions,
+)
 from dashboard.lifecycle.jobs import RECONCILE_TASK
+from dashboard.lifecycle.preview import IN_PLACE
 from dashboard.lifecycle.record import record
-from dashboard.lifecycle.slots import change, settle, slot_of
+from dashboard.lifecycle.slots import change, settle
 from dashboard.models import Deployment, Job, Model, Replica, Revision, Slot
 from dashboard.sentences import Sentence
 
@@ -46,9 +55,39 @@ def primary(deployment: Deployment, index: int) -> Replica | None:
 
 
 def candidate(deployment: Deployment, index: int) -> Replica | None:
-    return deployment.replicas.filter(
-        role=ReplicaRole.CANDIDATE, index=index, status__in=LIVE_REPLICA_STATUSES
+    """The newest, alive or not."""
+    tried = deployment.replicas.filter(role=ReplicaRole.CANDIDATE, index=index)
+    return tried.order_by("-pk").first()
+
+
+def is_at(deployment: Deployment, slot: Slot) -> bool:
+    """Whether a change has this place in hand: it decides itself what is started there."""
+    job = deployment.jobs.filter(
+        kind=JobKind.CHANGE,
+        status__in=ACTIVE_JOB_STATUSES,
+        revision__state=RevisionState.APPLYING,
     ).first()
+    if job is None or slot.role != ReplicaRole.PRIMARY or "at" not in job.state:
+        return False
+    begun = job.state["way"] == IN_PLACE and slot.index == job.state["at"]
+    return begun or slot.revision_id == job.revision_id
+
+
+def lost(deployment: Deployment, revision: Revision) -> Sentence | None:
+    """Why one of the launches that took over already is no more; None while all are there."""
+    for slot in deployment.slots.filter(role=ReplicaRole.PRIMARY, revision=revision):
+        slot.deployment = deployment
+        last = slot.launches.first()
+        if last is None or last.status not in ANSWERING_REPLICA_STATUSES:
+            return ended(last)
+    return None
+
+
+def ended(replica: Replica | None) -> Sentence:
+    """Why a launch answers no more."""
+    return (replica.reason if replica else Sentence()) or Sentence(
+        _("The new launch ended or stopped answering.")
+    )
 
 
 def count(deployment: Deployment, revision: Revision) -> int:
@@ -56,8 +95,13 @@ def count(deployment: Deployment, revision: Revision) -> int:
     return min(deployment.dp, int(revision.values.get("dp") or 1))
 
 
-def make_room(deployment: Deployment, state: dict[str, Any]) -> Sentence | None:
-    """Let the present launch finish and end; None once it is gone."""
+def make_room(deployment: Deployment, revision: Revision, state: dict[str, Any]) -> Sentence | None:
+    """Let the present launch finish and end, with the fallback there before; None once it is
+    gone."""
+    if "stand_in" not in state:
+        state["stand_in"] = _stand_in(deployment, revision)
+    if _active(state["stand_in"]):
+        return Sentence(_("The fallback comes up first."))
     slot = deployment.slots.get(role=ReplicaRole.PRIMARY, index=state["at"])
     slot.deployment = deployment
     if "draining" not in state:
@@ -71,6 +115,37 @@ def make_room(deployment: Deployment, state: dict[str, Any]) -> Sentence | None:
     del state["draining"]
     state["phase"] = "bring-up"
     return None
+
+
+def _stand_in(deployment: Deployment, revision: Revision) -> list[int]:
+    """Jobs that bring up the fallback, where nothing else would answer meanwhile and it fits."""
+    fallback = deployment.fallback_or_none
+    if fallback is None or deployment.dp > 1 or not fitting.fallback_fits(deployment, revision):
+        return []
+    return fallbacks.stand_in(deployment, Sentence(_("settings are changed.")))
+
+
+def _active(pks: list[int]) -> int:
+    return Job.objects.filter(pk__in=pks, status__in=ACTIVE_JOB_STATUSES).count()
+
+
+def room_beside(deployment: Deployment, revision: Revision, state: dict[str, Any]) -> bool:
+    """Whether the next candidate may be opened: what stood by for those before it ends first
+    where there is no room for all."""
+    crowded = primaries_of_before(deployment).exists() and fitting.no_place_beside(
+        deployment, revision
+    )
+    if "leaving" not in state and not crowded:
+        return True
+    if see_off(deployment, state):
+        return False
+    del state["leaving"]
+    return True
+
+
+def primaries_of_before(deployment: Deployment) -> QuerySet[Replica]:
+    """That stand by while those that replaced them are watched."""
+    return deployment.replicas.filter(role=ReplicaRole.RETIRING, status__in=LIVE_REPLICA_STATUSES)
 
 
 def bring_up(deployment: Deployment, revision: Revision, index: int) -> Job:
@@ -118,6 +193,7 @@ def take(deployment: Deployment, revision: Revision) -> None:
     for slot in deployment.slots.filter(role=ReplicaRole.PRIMARY, index__gte=deployment.dp):
         slot.deployment = deployment
         candidates.set_aside(slot)
+    deployment.slots.filter(role=ReplicaRole.PRIMARY).update(revision=None)
     for index in range(deployment.dp):
         Slot.objects.get_or_create(deployment=deployment, role=ReplicaRole.PRIMARY, index=index)
     if fallback_before != revision.content.get("fallback"):
@@ -162,7 +238,7 @@ def see_off(deployment: Deployment, state: dict[str, Any]) -> int:
             job = candidates.see_off(slot, BY)
             if job is not None:
                 state["leaving"].append(job.pk)
-    left = Job.objects.filter(pk__in=state["leaving"], status__in=ACTIVE_JOB_STATUSES).count()
+    left = _active(state["leaving"])
     if left == 0:
         moves.tidy(deployment)
     return left
@@ -172,87 +248,20 @@ def set_live(deployment: Deployment, revision: Revision) -> str:
     """Have every engine take what it can while it runs; empty once all have, else the problem."""
     config = engine_config_of(revision.values)
     limits = {"target_itl": config.target_itl, "max_waiting": config.max_waiting}
-    for replica in deployment.replicas.filter(status__in=LIVE_REPLICA_STATUSES):
-        if replica.status == ReplicaStatus.READY:
-            try:
-                status, body = heads.put(replica, "/limits", limits)
-            except OSError as error:
-                return str(error) or type(error).__name__
-            if status != 200:
-                return f"HTTP {status}: {body.decode(errors='replace')[:200]}"
+    live = deployment.replicas.filter(status__in=LIVE_REPLICA_STATUSES)
+    for replica in live.exclude(status=ReplicaStatus.DRAINING):
         told = replica.engine_config
-        kept = msgspec.structs.replace(
-            told, target_itl=config.target_itl, max_waiting=config.max_waiting
-        )
-        if kept != told:
-            Replica.objects.filter(pk=replica.pk).update(config=msgspec.to_builtins(kept))
-            replicas.nudge_nodes(replica)
+        kept = msgspec.structs.replace(told, **limits)
+        if kept == told:
+            continue
+        if replica.status != ReplicaStatus.READY:
+            return str(ReplicaStatus(replica.status).label)
+        try:
+            status, body = heads.put(replica, "/limits", limits)
+        except (OSError, http.client.HTTPException) as error:
+            return str(error) or type(error).__name__
+        if status != 200:
+            return f"HTTP {status}: {body.decode(errors='replace')[:200]}"
+        Replica.objects.filter(pk=replica.pk).update(config=msgspec.to_builtins(kept))
+        replicas.nudge_nodes(replica)
     return ""
-
-
-@transaction.atomic
-def undo(job: Job, reason: Sentence) -> None:
-    """A change that failed: the settings of before answer, by themselves and at once."""
-    deployment = locked(job.deployment_id)
-    if not jobs.end(job, JobStatus.FAILED, reason):
-        return
-    revision = job.revision
-    if revision is None or revision.state == RevisionState.CURRENT:
-        settle(deployment)  # It is in use; only the end of the old launches is late.
-        return
-    revisions.refuse(revision, reason)
-    _end_children(job, reason)
-    touched = range(job.state.get("at", 0) + 1) if "phase" in job.state else range(0)
-    for index in touched:
-        _bring_back(deployment, job, index, reason)
-    for slot in deployment.slots.filter(role=ReplicaRole.CANDIDATE):
-        slot.deployment = deployment
-        if slot.launches.filter(status=ReplicaStatus.DRAINING).exists():
-            candidates.see_off(slot, BY)
-        else:
-            candidates.close(slot)
-    record(
-        Sentence(
-            _("Revision %(number)s was not taken: %(why)s The settings of before are in use."),
-            number=revision.number,
-            why=reason,
-        ),
-        level=EventLevel.ERROR,
-        deployment=deployment,
-    )
-    settle(deployment)
-    outbox.task(RECONCILE_TASK)
-
-
-def _end_children(job: Job, reason: Sentence) -> None:
-    named = [job.state.get("child"), job.state.get("draining")]
-    for child in Job.objects.filter(pk__in=[pk for pk in named if pk]):
-        jobs.end(child, JobStatus.CANCELLED, reason)
-
-
-def _bring_back(deployment: Deployment, job: Job, index: int, reason: Sentence) -> None:
-    if candidates.swap_back(deployment, index):
-        return
-    live = primary(deployment, index)
-    if live is not None and live.status == ReplicaStatus.DRAINING:
-        _keep_on(live)
-        return
-    if live is not None and _is_of(deployment, live):
-        return
-    slot = deployment.slots.get(role=ReplicaRole.PRIMARY, index=index)
-    slot.deployment = deployment
-    replicas.retire(slot)
-    jobs.create(deployment, JobKind.RESTART, slot=slot, by=BY, automatic=True, reason=reason)
-
-
-def _keep_on(replica: Replica) -> None:
-    Replica.objects.filter(pk=replica.pk, status=ReplicaStatus.DRAINING).update(
-        status=ReplicaStatus.READY
-    )
-    slot_of(replica.deployment, replica)
-
-
-def _is_of(deployment: Deployment, replica: Replica) -> bool:
-    """Whether it was started with the deployment's present settings."""
-    same = replica.engine_config == deployment.engine_config
-    return same and replica.model_id in (None, deployment.model_id)

@@ -50,6 +50,7 @@ def lay_out(deployment: Deployment) -> list[Slot]:
         "hold_until": None,
         "failed_returns": 0,
         "return_asked": False,
+        "revision": None,
     }
     for (role, index), runs in wanted.items():
         Slot.objects.update_or_create(

@@ -11,6 +11,7 @@ from dashboard.choices import (
     ANSWERING_STATUSES,
     DeploymentStatus,
     FallbackMode,
+    ReplicaRole,
     ReplicaStatus,
     ReturnMode,
 )
@@ -112,7 +113,11 @@ class Deployment(models.Model):
 
     @property
     def live_replica(self) -> "Replica | None":
-        return self.replicas.exclude(status=ReplicaStatus.STOPPED).order_by("-pk").first()
+        """What answers, comes up or failed last; not what was only tried, or is on its way out."""
+        tried = models.Q(role=ReplicaRole.CANDIDATE, status=ReplicaStatus.FAILED)
+        leaving = models.Q(role=ReplicaRole.RETIRING)
+        rows = self.replicas.exclude(status=ReplicaStatus.STOPPED).exclude(tried | leaving)
+        return rows.order_by("-pk").first()
 
 
 class Fallback(models.Model):

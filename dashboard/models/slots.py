@@ -33,7 +33,8 @@ class Slot(models.Model):
     """A box that comes and goes: not started by itself before."""
     failed_returns = models.PositiveSmallIntegerField(default=0)
     revision = models.ForeignKey("Revision", models.SET_NULL, null=True, related_name="+")
-    """Of a candidate: the settings it tries. Others have their deployment's."""
+    """The settings that a candidate tries, and that it has when it takes over, until they are the
+    deployment's. Others have their deployment's."""
     avoid = models.JSONField(default=list)
     """Of a candidate: nodes that it may not use."""
     return_asked = models.BooleanField(default=False)

@@ -199,9 +199,15 @@ async def test_what_goes_wrong_once_it_answers_is_taken_back(
         cast.a.exit(key, -9)
         await cast.a.report(cast.a.engine_of(old.launch, "ready", "ready", "ready"))
         await cast.until(lambda: Job.objects.filter(kind="change", status="failed").exists())
+        await at_rest(cast)
         assert (await live("primary")).pk == old.pk
         assert (await live("primary")).status == "ready"
         assert await state_of(revision) == "failed"
+        assert (await cast.fresh()).restarts == 0
+        assert await Replica.objects.acount() == 2
+        row = await Replica.objects.aget(pk=new.pk)
+        assert (row.role, row.status) == ("candidate", "failed")
+        assert str(row.reason) in str((await Revision.objects.aget(pk=revision.pk)).outcome)
 
 
 async def test_without_room_for_both_the_old_one_ends_first(worker: Worker, heads: Heads) -> None:

@@ -9,16 +9,21 @@ from django.utils import timezone
 
 from dashboard.canary import CanaryError
 from dashboard.jobs.change import Compare, Replace, SeeOff, Take
+from dashboard.lifecycle.preview import ChangeWay
 from dashboard.models import Job, Replica, Slot
 from tests.dashboard.fleet_cast import Fleet, Worker, fleet, worker
 from tests.dashboard.test_change_of_settings import (
     Heads,
+    apply,
     both_agents,
     changing,
     ended,
     heads,
+    look,
+    propose,
     state_of,
 )
+from tests.dashboard.test_change_of_several import room_for, running
 from tests.dashboard.test_fallback import live, there
 
 __all__ = ["heads", "worker"]
@@ -105,3 +110,21 @@ async def test_a_bad_one_is_still_taken_back(
         await until(cast, lambda: Job.objects.filter(kind="change", status="failed").exists())
         assert (await live("primary")).pk == old.pk
         assert await state_of(revision) == "failed"
+
+
+@pytest.mark.parametrize("name", ["_make_room", "_bring_up", "_switch"])
+async def test_in_place_too(
+    worker: Worker, heads: Heads, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    async with running(worker, dp=1) as cast:
+        await room_for({"node-a": 1, "node-b": 0})
+        killer = Killer(monkeypatch, Replace, name)
+        revision = await propose(cast, max_batch_size=8)
+        assert (await look(cast, revision)).way == ChangeWay.IN_PLACE
+        await apply(cast, revision)
+        await until(cast, Job.objects.filter(kind="change", status="done").exists)
+        assert killer.done
+        assert await state_of(revision) == "current"
+        assert (await live("primary")).engine_config.max_batch_size == 8
+        assert (await cast.fresh()).status == "ready"
+        assert await Replica.objects.acount() == 2
