@@ -1,11 +1,12 @@
 """The reference of all settings, from their declarations."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
-from django.utils.translation import override
+from django.utils.translation import gettext_lazy, override
 
-from dashboard.configuration.declared import Catalogue, Group, Setting
+from dashboard.configuration.declared import Catalogue, Group, Setting, Words
 from dashboard.configuration.engine import ENGINE
 from dashboard.configuration.node import NODE
 from dashboard.configuration.panel import PANEL
@@ -30,6 +31,44 @@ class Line:
 class Chapter:
     title: str
     groups: list[tuple[Group, list[Line]]]
+
+
+KINDS: Mapping[str, Words] = {
+    "panel": gettext_lazy("Panel"),
+    "node": gettext_lazy("Node"),
+    "template": gettext_lazy("Template"),
+    "deployment": gettext_lazy("Deployment"),
+    "team": gettext_lazy("Team"),
+}
+
+
+def words_of(kind: str) -> Words:
+    return KINDS[kind]
+
+
+def label_of(kind: str, setting: str) -> str:
+    """What a person calls a setting of such a thing."""
+    catalogue = CATALOGUES.get(kind)
+    if catalogue is not None and setting in catalogue:
+        return str(catalogue[setting].label)
+    return str(OTHERS.get(setting, setting))
+
+
+CATALOGUES: Mapping[str, Catalogue] = {
+    "panel": PANEL,
+    "node": NODE,
+    "template": ENGINE,
+    "deployment": ENGINE,
+}
+OTHERS: Mapping[str, Words] = {
+    "model": gettext_lazy("model"),
+    "fallback": gettext_lazy("fallback"),
+    "run": gettext_lazy("should run"),
+    "note": gettext_lazy("what it is for"),
+    "members": gettext_lazy("members"),
+    "deployments": gettext_lazy("deployments"),
+    "nodes": gettext_lazy("nodes"),
+}
 
 
 def chapters() -> list[Chapter]:

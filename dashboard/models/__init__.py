@@ -5,6 +5,7 @@ from dashboard.models.accounts import Account, Team
 from dashboard.models.audit import AuditEntry
 from dashboard.models.catalog import Model
 from dashboard.models.chat import Conversation, Message
+from dashboard.models.declared import DeclaredDocument
 from dashboard.models.deployments import Deployment, Fallback
 from dashboard.models.fetches import FirmwareFetch
 from dashboard.models.firmware import FirmwareImage, FirmwareKey, FirmwarePart, TestedSet
@@ -17,6 +18,7 @@ from dashboard.models.revisions import Revision
 from dashboard.models.rollouts import NodeUpdate, Rollout, UpdateNote
 from dashboard.models.secrets import Secret
 from dashboard.models.slots import Slot
+from dashboard.models.templates import SettingsTemplate
 
 __all__ = [
     "Account",
@@ -24,6 +26,7 @@ __all__ = [
     "ApiRequest",
     "AuditEntry",
     "Conversation",
+    "DeclaredDocument",
     "Deployment",
     "Event",
     "Fallback",
@@ -45,6 +48,7 @@ __all__ = [
     "Revision",
     "Rollout",
     "Secret",
+    "SettingsTemplate",
     "Slot",
     "Team",
     "TestedSet",

@@ -11,13 +11,13 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from dashboard import declared
+from dashboard import declaring
 from dashboard.audit import Actor
 from dashboard.configuration.declared import Setting
 from dashboard.configuration.engine import ENGINE
 from dashboard.configuration.node import NODE
 from dashboard.configuration.reference import page
-from dashboard.declared import DocumentRefused
+from dashboard.declaring import DocumentRefused
 from dashboard.models import ApiKey, AuditEntry, Deployment, Node, Revision
 from tests.dashboard.pages_cast import body, make_model, make_node, operator, viewer
 
@@ -91,11 +91,11 @@ def test_one_declaration_is_enough(
     assert (status, told["error"]["fields"]) == (422, {"spill_gb": "This must be at most 4096."})  # type: ignore[index]
     assert patch(program, path, settings={"spill_gb": 8}, why="More")[0] == 200
     assert Revision.objects.order_by("-pk")[0].values["spill_gb"] == 8
-    document = yaml.safe_load(declared.export())
+    document = yaml.safe_load(declaring.export())
     assert document["deployments"]["smol"]["settings"]["spill_gb"] == 8
     document["deployments"]["smol"]["settings"]["spill_gb"] = 16
     document["nodes"]["box-1"] = {"rack_unit": "U12"}
-    declared.apply(declared.load(yaml.safe_dump(document)), Actor("ops"))
+    declaring.apply(declaring.load(yaml.safe_dump(document)), Actor("ops"))
     assert Deployment.objects.get().settings["spill_gb"] == 16
     assert Node.objects.get().settings["rack_unit"] == "U12"
 
@@ -107,9 +107,9 @@ def test_the_documentation_is_what_the_declarations_say() -> None:
 
 def test_what_is_exported_changes_nothing_when_it_is_applied(deployment: Deployment) -> None:
     make_node("box-1")
-    document = declared.load(declared.export())
-    assert declared.differences(document) == []
-    assert declared.apply(document, Actor("ops")) == []
+    document = declaring.load(declaring.export())
+    assert declaring.differences(document) == []
+    assert declaring.apply(document, Actor("ops")) == []
     assert not Revision.objects.filter(state="proposed").exists()
 
 
@@ -127,7 +127,18 @@ def test_what_is_exported_changes_nothing_when_it_is_applied(deployment: Deploym
         ("tandem: 1\npanel: {colour: red}", "panel.colour: There is no setting colour"),
         ("tandem: 1\ndeployments: {smol: {run: maybe}}", "deployments.smol.run"),
         ("tandem: 1\ndeployments: {smol: {model: gone}}", "There is no model gone"),
-        ("tandem: 1\ndeployments: {smol: {settings: {tp: 0}}}", "smol.tp: This must be at least 1"),
+        (
+            "tandem: 1\ndeployments:\n smol:\n  settings:\n   tp: 0",
+            "Line 5, deployments.smol.settings.tp",
+        ),
+        ("tandem: 1\ndeployments: {smol: {fallback: {speed: 1}}}", "smol.fallback.speed: there is"),
+        ("tandem: 1\ndeployments: {smol: 3}", "deployments.smol: names with values"),
+        ("tandem: 1\ndeployments: {a b: {model: smollm2-135m}}", "a name has letters"),
+        ("tandem: 1\ntemplates: {x: {note: [1]}}", "templates.x.note: this must be a text"),
+        ("tandem: 1\nteams: {office: {members: [nobody]}}", "there is no nobody"),
+        ("tandem: 1\nnodes: &a {}\npanel: *a", "a reference to another place"),
+        ("tandem: 1\n1: {}", "a name must be a text"),
+        ("tandem: 1\nnodes: !!set {}", "Line 2"),
         ("!!python/object/apply:os.system ['true']", "Line 1"),
     ],
 )
@@ -135,7 +146,7 @@ def test_what_is_wrong_is_told_with_its_place_and_nothing_changes(
     deployment: Deployment, text: str, words: str
 ) -> None:
     with pytest.raises(DocumentRefused) as refused:
-        declared.apply(declared.load(text), Actor("ops"))
+        declaring.apply(declaring.load(text), Actor("ops"))
     assert words in str(refused.value)
     assert not AuditEntry.objects.exists()
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dashboard import declared
+from dashboard import declaring
 from dashboard.audit import Actor
-from dashboard.declared import DocumentRefused
 from dashboard.errors import TandemError
 
 PENDING, REFUSED = 3, 2
@@ -17,27 +16,36 @@ PENDING, REFUSED = 3, 2
 
 class Command(BaseCommand):
     help = (
-        "Apply a YAML document. Everything is checked before anything changes. With --dry-run, "
-        "says what would change and ends with 3 if something would; ends with 2 when refused."
+        "Apply a YAML document. Everything is checked before anything changes. Ends with 0 when it "
+        "is so, with 2 when it is refused, and with --dry-run with 3 when something would change."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", help="the document, or - for standard input")
         parser.add_argument("--dry-run", action="store_true", help="change nothing")
+        parser.add_argument(
+            "--prune",
+            action="store_true",
+            help="remove deployments, templates and teams that the document does not name in a "
+            "part that it has; a deployment that runs is stopped, and removed the next time",
+        )
 
     def handle(self, *args: object, **options: Any) -> None:
-        text = _read(options["file"])
+        text, prune = _read(options["file"]), options["prune"]
         try:
-            document = declared.load(text)
+            document = declaring.load(text)
             if options["dry_run"]:
-                found = declared.differences(document)
+                found = declaring.changes(document, prune=prune)
             else:
-                found = declared.apply(document, Actor("manage.py apply", via="command"))
-        except (DocumentRefused, TandemError) as error:
+                actor = Actor("manage.py apply", via="command")
+                found = declaring.apply(document, actor, prune=prune)
+        except TandemError as error:
             raise CommandError(str(error), returncode=REFUSED) from error
-        for one in found:
-            name = f"{one.name} {one.setting}".strip()
-            self.stdout.write(f"{one.kind} {name}: {one.now} -> {one.wanted}")
+        for change in found:
+            for one in change.differences:
+                name = f"{one.name} {one.setting}".strip()
+                way = f" ({change.way})" if change.way else ""
+                self.stdout.write(f"{one.kind} {name}: {one.now} -> {one.wanted}{way}")
         if not found:
             self.stdout.write("Nothing differs.")
         elif options["dry_run"]:

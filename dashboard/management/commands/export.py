@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dashboard import declared
+from dashboard import declaring
 
 
 class Command(BaseCommand):
@@ -16,7 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("--output", help="a file; else it is printed")
 
     def handle(self, *args: object, **options: Any) -> None:
-        text = declared.export()
+        text = declaring.export()
         if not options["output"]:
             self.stdout.write(text, ending="")
             return
