@@ -104,5 +104,5 @@ def _messages(incident: Incident) -> Iterator[Moment]:
         parts = {"channel": delivery.channel, "occasion": delivery.get_occasion_display()}
         text = _("%(occasion)s → %(channel)s") % parts
         level = "error" if delivery.status == "failed" else "info"
-        about = f"{delivery.get_status_display()}. {delivery.answer_text}".strip()
+        about = " · ".join(filter(None, (delivery.get_status_display(), delivery.answer_text)))
         yield Moment(delivery.sent or delivery.created, level, _("Message"), text, about)

@@ -9,6 +9,11 @@ const language = document.documentElement.lang;
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
 const absolute = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
 
+// --- Tabs -----------------------------------------------------------------------------------------
+
+// On a phone the one that is open may lie beyond the edge.
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // --- Times that move ----------------------------------------------------------------------------
 
 function ago(seconds) {

@@ -1,5 +1,5 @@
 // From what the page knows to what one chart draws: lines with their style, or one band for too many.
-import { matches } from "./store.js";
+import { GAP, matches } from "./store.js";
 
 export const MOST_LINES = 15;
 export const COLOURS = 8;
@@ -20,13 +20,23 @@ function roleLines(spec, role, store) {
   const tracks = store.ofRole(role);
   const group = store.ofRole("group").find((track) => track.topic === `group:${role}`);
   if (group) return spec.lines.flatMap((line) => groupLine(line, group));
-  const found = tracks.map((track) => trackLines(spec, track, store, tracks.length > 1));
+  const called = distinct(tracks.map((track) => track.label));
+  const found = tracks.map((track, index) => trackLines(spec, track, store, tracks.length > 1, called[index]));
   const any = found.some((lines) => lines.length);
   // One of several that says nothing is named; a chart that has nothing at all says so itself.
-  return found.flatMap((lines, index) => (lines.length || !any ? lines : [missing(tracks[index], index)]));
+  return found.flatMap((lines, index) => (lines.length || !any ? lines : [missing(tracks[index], called[index], index)]));
 }
 
-function trackLines(spec, track, store, several) {
+/** "accelerator 0 · box-1" without the box, where all of them are in the same one. */
+function distinct(labels) {
+  const [first, ...others] = labels;
+  const from = first?.lastIndexOf(" · ") ?? -1;
+  if (from < 0 || !others.length) return labels;
+  const ending = first.slice(from);
+  return labels.every((label) => label.endsWith(ending)) ? labels.map((label) => label.slice(0, -ending.length)) : labels;
+}
+
+function trackLines(spec, track, store, several, called) {
   const own = [];
   const derived = store.derived.get(track.topic);
   for (const line of spec.lines) {
@@ -36,7 +46,7 @@ function trackLines(spec, track, store, several) {
     }
   }
   const mixed = spec.roles.length > 1 && own.length === 1;
-  for (const one of own) one.name = nameOf(one, track, several, mixed);
+  for (const one of own) one.name = nameOf(one, called, several, mixed);
   return own;
 }
 
@@ -102,16 +112,16 @@ export function rates(times, values, per) {
 }
 
 /** `mixed`: the only line of its subject in a chart of several kinds of subjects, whose names suffice. */
-function nameOf(one, track, several, mixed) {
-  if (mixed) return track.label;
+function nameOf(one, called, several, mixed) {
+  if (mixed) return called;
   const parts = [];
-  if (several) parts.push(track.label);
+  if (several) parts.push(called);
   if (one.line.name) parts.push(one.line.name);
   if (one.column.label && one.line.label !== one.column.label) parts.push(one.column.label);
-  return parts.join(" · ") || track.label;
+  return parts.join(" · ") || called;
 }
 
-function missing(track, index) {
+function missing(track, called, index) {
   return {
     track,
     column: null,
@@ -124,7 +134,7 @@ function missing(track, index) {
     kind: "unavailable",
     source: "",
     reason: gettext("No reading has arrived in this time."),
-    name: track.label,
+    name: called,
     index,
   };
 }
@@ -172,7 +182,7 @@ function together(lines, spec) {
       }
     });
   }
-  const t = [...rows.keys()].sort((a, b) => a - b);
+  const t = parted([...rows.keys()].sort((a, b) => a - b), step);
   const same = (what) => lines.every((line) => line[what] === lines[0][what]);
   const name = interpolate(gettext("mean of %s, between lowest and highest"), [lines.length]);
   return {
@@ -180,15 +190,21 @@ function together(lines, spec) {
     name: lines[0].line.name ? `${lines[0].line.name} · ${name}` : name,
     source: same("source") ? lines[0].source : "",
     t,
-    v: t.map((at) => rows.get(at)[0] / rows.get(at)[1]),
-    lo: t.map((at) => rows.get(at)[2]),
-    hi: t.map((at) => rows.get(at)[3]),
+    v: t.map((at) => (rows.has(at) ? rows.get(at)[0] / rows.get(at)[1] : null)),
+    lo: t.map((at) => rows.get(at)?.[2] ?? null),
+    hi: t.map((at) => rows.get(at)?.[3] ?? null),
     step,
     always: true,
     beyond: null,
     kind: same("kind") ? lines[0].kind : "derived",
     spec,
   };
+}
+
+/** With a time between those that lie too far apart to be joined. Seconds are not met exactly. */
+function parted(times, step) {
+  const reach = step * (step > 1.5 ? 1.5 : GAP);
+  return times.flatMap((at, index) => (index && at - times[index - 1] > reach ? [times[index - 1] + step, at] : [at]));
 }
 
 /** Ranks keep their colour on the whole page; otherwise each line takes the next. */

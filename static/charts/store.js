@@ -2,7 +2,7 @@
 // the panel's clock. What is newest is kept beside the columns, since a page that shows last week still
 // says what is now.
 
-const GAP = 2.5; // steps; rows further apart are not joined by a line
+export const GAP = 2.5; // steps; rows further apart are not joined by a line
 const FINE = 1000; // rows of a span; live readings are folded into as many
 const MOST_LAYOUTS = 2000;
 const TOGETHER = 0.4; // seconds; what comes closer than this is one row, from several sources

@@ -126,6 +126,27 @@ def test_more_lines_than_one_can_follow_become_a_band(page: Page, stage: Stage) 
     expect(page.locator(f"{CPU} [data-legend] li")).to_have_count(1)
 
 
+def test_a_band_of_many_lines_ends_where_nothing_was_read(page: Page, stage: Stage) -> None:
+    times = [870.0, 871.0, 880.0, 881.0]
+    stage.subjects = [
+        subject(f"{n}/node", f"box-{n}", "node", times, [cpu([0.25, 0.25, 0.5, 0.5])])
+        for n in range(1, 41)
+    ]
+    show(page, CPU, "/monitor/")
+    assert traces(page)[1]["y"] == [25, 25, None, 50, 50]
+
+
+def test_what_all_lines_of_a_chart_have_in_common_is_not_told_again(
+    page: Page, stage: Stage
+) -> None:
+    stage.subjects = [
+        subject(f"1/node-{n}", f"rank {n} · box-1", "node", recent(2), [cpu([0.1, 0.2])])
+        for n in range(2)
+    ]
+    show(page, CPU)
+    assert [trace["name"] for trace in traces(page)] == ["rank 0", "rank 1"]
+
+
 def test_a_counter_is_drawn_as_what_it_grew_by(page: Page, stage: Stage) -> None:
     chart = '[aria-label="Link between the boxes"]'
     told = series("link_sent_bytes_total", [0, 5e6, 15e6, 1e6], label="eth1", unit="bytes")
