@@ -1,6 +1,6 @@
 """What runs, and the buttons that change it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard import lifecycle
 from dashboard.access import seen
 from dashboard.audit import actor_of, note
-from dashboard.choices import DeploymentStatus, ReplicaRole
+from dashboard.choices import DeploymentStatus, JobKind, ReplicaRole
 from dashboard.errors import TandemError
 from dashboard.forms.deployments import DeploymentForm
 from dashboard.forms.fallback import FallbackForm
@@ -83,6 +83,7 @@ def _create(form: DeploymentForm, fallback: FallbackForm) -> Deployment:
 def deployment_detail(request: HttpRequest, name: str) -> HttpResponse:
     deployment = get_object_or_404(Deployment.objects.select_related("model"), name=name)
     jobs = list(deployment.jobs.prefetch_related("steps")[:RECENT_JOBS])
+    latest = _latest(jobs)
     launches = draw_launches(deployment)
     return render(
         request,
@@ -93,9 +94,9 @@ def deployment_detail(request: HttpRequest, name: str) -> HttpResponse:
             "live": any(launch.replica for launch in launches),
             "fallback": deployment.fallback_or_none,
             "may_return": _may_return(deployment, launches),
-            "job": jobs[0] if jobs else None,
-            "earlier_jobs": jobs[1:],
-            "log": _log(deployment, jobs[0] if jobs else None),
+            "job": latest,
+            "earlier_jobs": [job for job in jobs if job != latest],
+            "log": _log(deployment, latest),
             "events": seen(
                 deployment.events.select_related("node"), hidden_of(request), deployment=""
             )[:RECENT_EVENTS],
@@ -103,6 +104,16 @@ def deployment_detail(request: HttpRequest, name: str) -> HttpResponse:
             "may_operate": may_operate(request),
         },
     )
+
+
+def _latest(jobs: Sequence[Job]) -> Job | None:
+    """The newest, but a change or a move rather than what it had done for it."""
+    for place, job in enumerate(jobs):
+        if job.kind in (JobKind.CHANGE, JobKind.MOVE):
+            over, newer = job.finished_at, jobs[:place]
+            theirs = [one.automatic and (over is None or one.created < over) for one in newer]
+            return job if all(theirs) else jobs[0]
+    return jobs[0] if jobs else None
 
 
 @operator_required

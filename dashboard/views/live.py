@@ -1,13 +1,22 @@
 """Rows with what runs on them now, in a fixed number of queries."""
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Case, Prefetch, QuerySet, Value, When
 from django.utils.translation import gettext as _
 
 from dashboard.choices import ReplicaRole
 from dashboard.models import Deployment, Rank, Replica
 from monitoring.scopes import NOTHING, Hidden
 
-PRIMARIES_FIRST = ("-role", "index")
+SHOWN = (
+    ReplicaRole.PRIMARY,
+    ReplicaRole.RETIRING,
+    ReplicaRole.CANDIDATE,
+    ReplicaRole.FALLBACK,
+)
+PRIMARIES_FIRST = (
+    Case(*(When(role=role, then=Value(place)) for place, role in enumerate(SHOWN))),
+    "index",
+)
 
 
 def live_ranks(hidden: Hidden = NOTHING) -> "Prefetch[str, QuerySet[Rank], str]":
@@ -30,4 +39,7 @@ def replica_name(replica: Replica) -> str:
     """How a page tells it from its siblings."""
     if replica.role == ReplicaRole.FALLBACK:
         return str(ReplicaRole.FALLBACK.label)
-    return _("Replica %(number)s") % {"number": replica.index + 1}
+    name = _("Replica %(number)s") % {"number": replica.index + 1}
+    if replica.role == ReplicaRole.PRIMARY:
+        return name
+    return f"{name} · {ReplicaRole(replica.role).label}"

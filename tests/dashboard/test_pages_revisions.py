@@ -5,8 +5,8 @@ import re
 import pytest
 from django.test import Client
 
-from dashboard.models import AuditEntry, Deployment, Revision
-from tests.dashboard.pages_cast import body, make_model, operator, viewer
+from dashboard.models import AuditEntry, Deployment, Job, Replica, Revision
+from tests.dashboard.pages_cast import body, make_launch, make_model, make_node, operator, viewer
 
 __all__ = ["operator", "viewer"]
 
@@ -96,3 +96,25 @@ def test_a_looker_sees_and_cannot_change(viewer: Client, deployment: Deployment)
     assert "Look at the change" not in body(viewer, SETTINGS)
     assert viewer.post(SETTINGS, {}).status_code == 403
     assert viewer.post("/deployments/smol/revisions/1/apply/").status_code in (403, 404)
+
+
+def test_the_change_is_shown_rather_than_what_it_has_done_for_it(
+    operator: Client, deployment: Deployment
+) -> None:
+    change = Job.objects.create(deployment=deployment, kind="change", generation=0)
+    Job.objects.create(deployment=deployment, kind="deploy", generation=0, automatic=True)
+    page = operator.get("/deployments/smol/").context
+    assert page["job"] == change
+    assert [job.kind for job in page["earlier_jobs"]] == ["deploy"]
+    Job.objects.create(deployment=deployment, kind="stop", generation=1)
+    assert operator.get("/deployments/smol/").context["job"].kind == "stop"
+
+
+def test_launches_of_a_change_are_told_apart(operator: Client, deployment: Deployment) -> None:
+    node = make_node("box-1")
+    for role in ("candidate", "retiring", "primary"):
+        launch = make_launch(deployment, node)
+        Replica.objects.filter(pk=launch.pk).update(role=role, launch=role)
+    text = body(operator, "/deployments/smol/")
+    names = re.findall(r'<h3 class="strong">([^<]*)</h3>', text)
+    assert names == ["Replica 1", "Replica 1 · Retiring", "Replica 1 · Candidate"]
