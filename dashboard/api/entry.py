@@ -5,7 +5,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.utils.translation import get_language, override
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
@@ -44,27 +46,36 @@ def entry(
         @never_cache
         @wraps(view)
         def answer(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-            try:
-                if request.method not in methods:
-                    raise Refusal(405, _("This address takes %s.") % ", ".join(methods))
-                _check(request, reading if request.method in READING else writing)
-                check(request)
-                return view(request, *args, **kwargs)
-            except Refusal as refusal:
-                return _told(refusal.status, refusal.message, refusal.fields)
-            except SettingsRefused as error:
-                fields = {name: str(sentence) for name, sentence in error.errors.items()}
-                return _told(422, str(error), fields)
-            except StatusConflict as error:
-                return _told(409, str(error))
-            except ApiError as error:
-                return _told(error.status, str(error))
-            except Http404:
-                return _told(404, _("There is nothing of this name."))
+            with override(_language(request)):
+                try:
+                    if request.method not in methods:
+                        raise Refusal(405, _("This address takes %s.") % ", ".join(methods))
+                    _check(request, reading if request.method in READING else writing)
+                    check(request)
+                    return view(request, *args, **kwargs)
+                except REFUSALS as error:
+                    return _refused(error)
 
         return answer
 
     return wrap
+
+
+REFUSALS = (Refusal, SettingsRefused, StatusConflict, ApiError, Http404)
+
+
+def _refused(error: Exception) -> HttpResponse:
+    match error:
+        case Refusal():
+            return _told(error.status, error.message, error.fields)
+        case SettingsRefused():
+            fields = {name: str(sentence) for name, sentence in error.errors.items()}
+            return _told(422, str(error), fields)
+        case StatusConflict():
+            return _told(409, str(error))
+        case ApiError():
+            return _told(error.status, str(error))
+    return _told(404, _("There is nothing of this name."))
 
 
 def _check(request: HttpRequest, role: Role) -> None:
@@ -82,6 +93,12 @@ def _check(request: HttpRequest, role: Role) -> None:
         raise Refusal(401, _("Send an API key: Authorization: Bearer KEY."))
     if not may(request.user, role):
         raise Refusal(403, _("The owner of this key may not do this."))
+
+
+def _language(request: HttpRequest) -> str:
+    """`?language=`, else what the header asks for."""
+    asked = request.GET.get("language", "")
+    return asked if asked in dict(settings.LANGUAGES) else get_language() or settings.LANGUAGE_CODE
 
 
 def _told(status: int, message: str, fields: dict[str, str] | None = None) -> HttpResponse:
@@ -106,15 +123,22 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
 
 def settings_in(body: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """`{"settings": {...}, "why": "..."}`. Raises Refusal."""
-    settings, why = body.get("settings", {}), body.get("why", "")
-    if not isinstance(settings, dict) or not isinstance(why, str):
+    values, why = body.get("settings", {}), body.get("why", "")
+    if not isinstance(values, dict) or not isinstance(why, str):
         raise Refusal(400, _("`settings` must be an object and `why` a text."))
-    return settings, why
+    return values, why
 
 
 def actor(request: HttpRequest) -> Actor:
     return actor_of(request, "api")
 
 
-def dry(request: HttpRequest) -> bool:
-    return request.GET.get("dry_run", "") in ("1", "true", "yes")
+def asked(request: HttpRequest, name: str, *, default: bool) -> bool:
+    """A yes or no of the address. Raises Refusal."""
+    words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    value = request.GET.get(name)
+    if value is None:
+        return default
+    if value.lower() not in words:
+        raise Refusal(400, _("`%(name)s` is either 1 or 0.") % {"name": name})
+    return words[value.lower()]

@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from django.utils.functional import Promise
@@ -173,7 +173,14 @@ class Group:
 class Catalogue:
     """The settings of one kind of thing, in the order of forms and documents."""
 
-    def __init__(self, groups: Iterable[Group], settings: Iterable[Setting]) -> None:
+    def __init__(
+        self,
+        groups: Iterable[Group],
+        settings: Iterable[Setting],
+        drivers: Callable[[str], tuple[str, ...]] | None = None,
+    ) -> None:
+        """`drivers`: which engines know a setting, where that does not stand in its declaration."""
+        self._drivers = drivers
         self.groups = {group.name: group for group in groups}
         self._settings: dict[str, Setting] = {}
         for setting in settings:
@@ -182,6 +189,8 @@ class Catalogue:
     def add(self, setting: Setting) -> None:
         if setting.name in self._settings or setting.group not in self.groups:
             raise ValueError(f"{setting.name} is declared twice, or its group is not.")
+        if self._drivers is not None:
+            setting = replace(setting, drivers=self._drivers(setting.name))
         self._settings[setting.name] = setting
 
     def remove(self, name: str) -> None:
@@ -199,6 +208,12 @@ class Catalogue:
     def of(self, driver: str) -> list[Setting]:
         """Those that an engine of this kind knows."""
         return [one for one in self._settings.values() if driver in one.drivers]
+
+    def known_to(self, driver: str) -> "Catalogue":
+        """The same with those alone that an engine of this kind knows."""
+        known = self.of(driver)
+        used = {one.group for one in known}
+        return Catalogue([one for one in self.groups.values() if one.name in used], known)
 
     @property
     def defaults(self) -> dict[str, Value]:

@@ -5,6 +5,7 @@ from typing import cast
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.configuration.declared import Catalogue, Group, Setting, Values, Words
+from dashboard.configuration.drivers import drivers_of
 from engine.config import INT4_GROUPS, Dtype, EngineConfig, KvDtype, ParallelPlan, Transport
 
 DTYPE_CHOICES: list[tuple[str, Words]] = [
@@ -231,6 +232,7 @@ ENGINE = Catalogue(
             ),
         ),
     ],
+    drivers=drivers_of,
 )
 
 

@@ -7,8 +7,8 @@ from django import forms
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.configuration.declared import Values
 from dashboard.configuration.engine import ENGINE
-from dashboard.configuration.presets import preset
 from dashboard.forms.declared import SettingsForm
 from dashboard.forms.fallback import FallbackForm
 from dashboard.models import Deployment, Model
@@ -32,11 +32,14 @@ class ModelForm(forms.Form):
 class RevisionForm:
     """Model, declared settings, fallback and reason on one page."""
 
-    def __init__(self, request: HttpRequest, deployment: Deployment, *, may_change: bool) -> None:
+    def __init__(
+        self, request: HttpRequest, deployment: Deployment, begun: Values, *, may_change: bool
+    ) -> None:
+        """`begun`: the settings to begin with."""
         data = request.POST if request.method == "POST" else None
         self.model = ModelForm(deployment, data)
-        begun = preset(request.GET.get("preset", ""), deployment.settings, deployment.model.shape)
-        self.settings = SettingsForm(ENGINE, begun, data, may_change=may_change)
+        known = ENGINE.known_to(deployment.driver)
+        self.settings = SettingsForm(known, begun, data, may_change=may_change)
         self.fallback = FallbackForm(data, instance=deployment.fallback_or_none)
         for form in (self.model, self.fallback):
             for field in form.fields.values():

@@ -5,12 +5,16 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from dashboard.choices import LIVE_REPLICA_STATUSES, ReplicaRole
+from dashboard.configuration.declared import Values
+from dashboard.configuration.engine import engine_config_of
 from dashboard.errors import PlacementError
 from dashboard.lifecycle.capacity import capacities, find_placement
 from dashboard.models import Deployment, Revision, Slot
 from dashboard.placement import NodeCapacity, Placement, place
 from dashboard.sentences import Sentence, sentence_of
+from engine.config import EngineConfig
 from engine.errors import EngineError
+from engine.model_config import ModelConfig
 
 
 def no_place_beside(deployment: Deployment, revision: Revision) -> Sentence | None:
@@ -50,6 +54,22 @@ def fallback_fits(deployment: Deployment, revision: Revision) -> bool:
     return _why_not(work) is None
 
 
+def room_for(deployment: Deployment) -> Callable[[ModelConfig, Values], bool]:
+    """Whether all replicas with some settings have room once those of now have ended; looked up
+    once. While no node is there to be asked, everything has."""
+    gone = _primaries(deployment) if deployment.pk else []
+    slot = Slot(deployment=deployment, role=ReplicaRole.CANDIDATE, index=0)
+    nodes = capacities(slot, gone)
+    if not any(node.usable for node in nodes):
+        return lambda shape, values: True
+
+    def fits(shape: ModelConfig, values: Values) -> bool:
+        count = int(values.get("dp") or 1)
+        return _why_not(lambda: _place(shape, engine_config_of(values), nodes, count)) is None
+
+    return fits
+
+
 def _trial(deployment: Deployment, revision: Revision, role: ReplicaRole) -> Slot:
     return Slot(deployment=deployment, role=role, index=0, revision=revision)
 
@@ -60,10 +80,14 @@ def _primaries(deployment: Deployment) -> list[int]:
 
 
 def _place_all(trial: Slot, count: int, gone: Collection[int] = ()) -> None:
-    nodes: Sequence[NodeCapacity] = capacities(trial, gone)
+    _place(trial.served_model.shape, trial.engine_config, capacities(trial, gone), count)
+
+
+def _place(
+    shape: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacity], count: int
+) -> None:
     for _index in range(count):
-        placement = place(trial.served_model.shape, trial.engine_config, nodes)
-        nodes = _with(nodes, placement)
+        nodes = _with(nodes, place(shape, config, nodes))
 
 
 def _with(nodes: Sequence[NodeCapacity], placement: Placement) -> list[NodeCapacity]:

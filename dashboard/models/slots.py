@@ -58,6 +58,8 @@ class Slot(models.Model):
     @property
     def launches(self) -> models.QuerySet[Replica]:
         """Every launch it has had, the newest first."""
+        if self.deployment.pk is None:
+            return Replica.objects.none()
         mine = self.deployment.replicas.filter(role=self.role, index=self.index)
         return mine.order_by("-pk")
 

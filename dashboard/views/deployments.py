@@ -21,6 +21,7 @@ from dashboard.forms.fallback import FallbackForm
 from dashboard.models import Deployment, Job, LogLine, Model
 from dashboard.texts import storable
 from dashboard.views.access import hidden_of, may_operate, operator_required
+from dashboard.views.beginning import Beginning, beginning
 from dashboard.views.live import with_live_replica
 from dashboard.views.plan import Launch, draw_launches
 from dashboard.views.trail import note_form
@@ -59,20 +60,25 @@ def deployment_new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         form, fallback = DeploymentForm(request.POST), FallbackForm(request.POST)
         if form.is_valid() and fallback.is_valid() and fallback.check(form.instance):
-            deployment = _create(form, fallback)
-            note_form(request, "deployment.create", deployment, form)
+            with transaction.atomic():
+                deployment = _create(form, fallback)
+                note_form(request, "deployment.create", deployment, form)
             return _act(request, deployment, "deploy")
     else:
         form, fallback = DeploymentForm(initial=_suggestion(request)), FallbackForm()
     return render(
         request,
         "deployments/new.html",
-        {"form": form, "fallback": fallback, "models": Model.objects.all()},
+        {
+            "form": form,
+            "fallback": fallback,
+            "models": Model.objects.all(),
+            "begun": _beginning(request, form),
+        },
         status=422 if form.errors or fallback.errors else 200,
     )
 
 
-@transaction.atomic
 def _create(form: DeploymentForm, fallback: FallbackForm) -> Deployment:
     deployment = form.save()
     fallback.keep(deployment)
@@ -136,14 +142,31 @@ def _act(request: HttpRequest, deployment: Deployment, action: str) -> HttpRespo
 
 
 def _suggestion(request: HttpRequest) -> dict[str, object]:
-    """A model that was asked for by name, else the only one there is."""
-    asked = Model.objects.filter(name=storable(request.GET.get("model", "")))
-    models = list(asked) or list(Model.objects.all()[:2])
-    if len(models) != 1:
+    """A model that was asked for by name, else the only one there is, and how to run it."""
+    model = _model(request)
+    if model is None:
         return {}
-    model = models[0]
     name = "" if Deployment.objects.filter(name=model.name).exists() else model.name
-    return {"model": model, "name": name, "tp": min(2, model.shape.num_kv_heads)}
+    return {"model": model, "name": name, **beginning(request, _blank(model)).values}
+
+
+def _model(request: HttpRequest) -> Model | None:
+    wanted = storable(request.GET.get("model", ""))
+    asked = Model.objects.filter(name=wanted)
+    if wanted.isascii() and wanted.isdecimal() and not asked:  # As the form's own field has it.
+        asked = Model.objects.filter(pk=int(wanted[:18]))
+    models = list(asked) or list(Model.objects.all()[:2])
+    return models[0] if len(models) == 1 else None
+
+
+def _blank(model: Model) -> Deployment:
+    return Deployment(model=model, settings={"tp": min(2, model.shape.num_kv_heads)})
+
+
+def _beginning(request: HttpRequest, form: DeploymentForm) -> Beginning | None:
+    """None where presets have no model to be fitted to."""
+    model = None if form.is_bound else _model(request)
+    return beginning(request, _blank(model)) if model is not None else None
 
 
 def _may_return(deployment: Deployment, launches: list[Launch]) -> bool:

@@ -10,13 +10,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.audit import actor_of
 from dashboard.choices import JobKind, RevisionState
 from dashboard.configuration.declared import SettingsRefused
-from dashboard.configuration.presets import PRESETS
 from dashboard.errors import StatusConflict
 from dashboard.forms.revisions import RevisionForm
 from dashboard.lifecycle import revisions as lifecycle
 from dashboard.lifecycle.preview import differences, side_by_side
 from dashboard.models import Deployment, Revision
 from dashboard.views.access import may_operate, operator_required
+from dashboard.views.beginning import beginning
 
 SHOWN = 50
 
@@ -55,7 +55,8 @@ def _propose(request: HttpRequest, deployment: Deployment) -> HttpResponse:
 
 
 def _form(request: HttpRequest, deployment: Deployment) -> RevisionForm:
-    return RevisionForm(request, deployment, may_change=may_operate(request))
+    begun = beginning(request, deployment).values
+    return RevisionForm(request, deployment, begun, may_change=may_operate(request))
 
 
 def _form_page(
@@ -71,8 +72,7 @@ def _form_page(
             "fallback": form.fallback,
             "may_change": may_operate(request),
             "revisions": deployment.revisions.all()[:5],
-            "presets": PRESETS,
-            "chosen_preset": request.GET.get("preset", ""),
+            "begun": beginning(request, deployment),
         },
         status=status,
     )

@@ -11,6 +11,7 @@ TABS = (
     ("sign-in-settings", _("Sign-in"), Role.ADMIN),
     ("secrets", _("Secrets"), Role.ADMIN),
     ("audit", _("Audit"), Role.ADMIN),
+    ("templates", _("Templates"), Role.VIEWER),
     ("declared", _("As a file"), Role.ADMIN),
     ("settings-reference", _("All settings"), Role.VIEWER),
 )

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from dashboard.views.settings import audit, documents, nodes, panel, people, teams
+from dashboard.views.settings import audit, documents, nodes, panel, people, teams, templates
 
 urlpatterns = [
     path("settings/", panel.panel, name="settings"),
@@ -10,6 +10,9 @@ urlpatterns = [
     path("settings/reference/", documents.reference, name="settings-reference"),
     path("settings/file/", documents.as_file, name="declared"),
     path("settings/file/tandem.yaml", documents.document, name="declared-document"),
+    path("settings/templates/", templates.templates, name="templates"),
+    path("settings/templates/<int:pk>/remove/", templates.remove, name="template-remove"),
+    path("deployments/<slug:name>/template/", templates.keep, name="template-keep"),
     path("settings/people/", people.people, name="people"),
     re_path(
         r"^settings/people/(?P<pk>\d+)/(?P<action>role|on|off|password)/$",
