@@ -4,7 +4,7 @@ import secrets
 
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
@@ -17,6 +17,10 @@ from dashboard.errors import StatusConflict
 from dashboard.identity.grants import set_role
 from dashboard.models import ApiKey
 from dashboard.sentences import Sentence
+
+LOCK = 0x70656F70
+"""Of Postgres' advisory locks, the one that changes of accounts hold: of two administrators who
+take the role from each other at once, one stays."""
 
 
 def administrators() -> QuerySet[User]:
@@ -41,6 +45,7 @@ def create(name: str, email: str, role: Role, actor: Actor) -> tuple[User, str]:
 @transaction.atomic
 def change_role(user: User, role: Role, actor: Actor) -> None:
     """Raises StatusConflict for oneself, and for the last administrator."""
+    _one_at_a_time()
     user = User.objects.select_for_update().get(pk=user.pk)
     _not_oneself(user, actor)
     if role != Role.ADMIN:
@@ -51,6 +56,7 @@ def change_role(user: User, role: Role, actor: Actor) -> None:
 @transaction.atomic
 def switch(user: User, actor: Actor, *, on: bool) -> None:
     """Off: no sign-in, no session, no key from now on. Raises StatusConflict as above."""
+    _one_at_a_time()
     user = User.objects.select_for_update().get(pk=user.pk)
     _not_oneself(user, actor)
     if not on:
@@ -76,6 +82,11 @@ def reset_password(user: User, actor: Actor) -> str:
     return password
 
 
+def _one_at_a_time() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+
+
 def _not_oneself(user: User, actor: Actor) -> None:
     if user.pk == actor.user_id:
         raise StatusConflict(Sentence(_("Nobody changes their own account here; ask another.")))
@@ -84,7 +95,7 @@ def _not_oneself(user: User, actor: Actor) -> None:
 def _not_the_last(user: User) -> None:
     if role_of(user) != Role.ADMIN:
         return
-    if not administrators().select_for_update(of=("self",)).exclude(pk=user.pk).exists():
+    if not administrators().exclude(pk=user.pk).exists():
         words = _("%(name)s is the last administrator; make another one first.")
         raise StatusConflict(Sentence(words, name=str(user)))
 

@@ -2,6 +2,7 @@
 
 from django.contrib import messages
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, reverse
@@ -36,8 +37,9 @@ def keys(request: HttpRequest) -> HttpResponse:
             manages = bool(request.POST.get("manages")) and may_operate(request)
             key = ApiKey(user=request.user, name=name, manages=manages)
             secret = key.issue()
-            key.save()
-            note(actor_of(request), "key.create", key.name, after={"manages": manages})
+            with transaction.atomic():
+                key.save()
+                note(actor_of(request), "key.create", key.name, after={"manages": manages})
     context = {
         "may_manage": may_operate(request),
         "keys": request.user.api_keys.all(),
@@ -60,6 +62,7 @@ def _example_route(hidden: frozenset[str]) -> str:
 
 @member_required
 @require_POST
+@transaction.atomic
 def revoke(request: HttpRequest, pk: int) -> HttpResponse:
     assert isinstance(request.user, User)
     key = get_object_or_404(ApiKey, user=request.user, pk=pk, revoked=None)

@@ -36,11 +36,13 @@ def _add(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form)
     try:
-        node, token = lifecycle.create_node(form.cleaned_data["name"], form.cleaned_data["address"])
+        with transaction.atomic():
+            entered = form.cleaned_data
+            node, token = lifecycle.create_node(entered["name"], entered["address"])
+            note_form(request, "node.add", node, form)
     except StatusConflict as error:
         form.add_error("name", str(error))
         return _page(request, form)
-    note_form(request, "node.add", node, form)
     return _token_page(request, node, token)
 
 

@@ -3,6 +3,7 @@
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -74,6 +75,7 @@ def source_edit(request: HttpRequest, name: str, pk: int) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def source_remove(request: HttpRequest, name: str, pk: int) -> HttpResponse:
     row = _row(name, pk)
     told = _told(row)
@@ -100,8 +102,9 @@ def source_calibrate(request: HttpRequest, name: str, pk: int) -> HttpResponse:
     except CalibrationError as error:
         messages.error(request, str(error))
         return redirect("node-sources", name)
-    lifecycle.save_source(row, changed, request.user.get_username())
-    note(actor_of(request), "source.calibrate", str(row), after=_told(row))
+    with transaction.atomic():
+        lifecycle.save_source(row, changed, request.user.get_username())
+        note(actor_of(request), "source.calibrate", str(row), after=_told(row))
     messages.success(request, _("%(source)s is calibrated.") % {"source": row.name})
     return redirect("node-sources", name)
 
@@ -118,10 +121,10 @@ def _row(name: str, pk: int) -> NodeSource:
 def _edit(request: HttpRequest, row: NodeSource, form: SourceForm) -> HttpResponse:
     if form.is_bound and form.is_valid():
         try:
-            new = row.pk is None
-            lifecycle.save_source(row, form.source(), request.user.get_username())
-            what = "source.add" if new else "source.change"
-            note(actor_of(request), what, str(row), after=_told(row))
+            what = "source.change" if row.pk else "source.add"
+            with transaction.atomic():
+                lifecycle.save_source(row, form.source(), request.user.get_username())
+                note(actor_of(request), what, str(row), after=_told(row))
         except StatusConflict as error:
             form.add_error("name", str(error))
         else:

@@ -1,14 +1,14 @@
 """Who may use each address of the panel: the weakest role that may read it (GET), and that may send
-something to it (POST); None where it knows no such method. Which sockets take whom; and which
-addresses are about something that may belong to a team."""
+something to it (POST); None where it knows no such method. Who may by an API key. Which sockets
+take whom; and which addresses are about something that may belong to a team."""
 
 from dashboard.choices import Role
 
 VIEWER, MEMBER, OPERATOR, ADMIN = Role
 OPEN = "open"
 """Everybody, signed in or not."""
-KEYED = (OPEN, OPEN)
-"""Goes by an API key or a one-use token; held by the tests of the gateway, of health, of images."""
+KEYED = ("by key", "by key")
+"""Not by a session: `BY_KEY` tells, or `BY_ITSELF`."""
 
 Least = Role | str | None
 
@@ -100,14 +100,21 @@ ADDRESSES: dict[str, tuple[Least, Least]] = {
     "logs": (VIEWER, None),
     "logs-download": (VIEWER, None),
     "manage-catalogue": (VIEWER, None),
+    "manage-deployment-apply": (None, None),
     "manage-deployment-back": (None, None),
     "manage-deployment-revisions": (VIEWER, None),
     "manage-deployment-settings": (VIEWER, None),
+    "manage-deployments": (VIEWER, None),
+    "manage-node-back": (None, None),
+    "manage-node-revisions": (VIEWER, None),
     "manage-node-settings": (VIEWER, None),
+    "manage-nodes": (VIEWER, None),
     "manage-openapi": (VIEWER, None),
+    "manage-panel-back": (None, None),
+    "manage-panel-revisions": (VIEWER, None),
     "manage-panel-settings": (VIEWER, None),
     "metrics": (OPERATOR, None),
-    "mfa_authenticate": (OPEN, OPEN),
+    "mfa_authenticate": KEYED,
     "model-detail": (VIEWER, VIEWER),
     "models": (VIEWER, OPERATOR),
     "monitor": (VIEWER, VIEWER),
@@ -124,8 +131,8 @@ ADDRESSES: dict[str, tuple[Least, Least]] = {
     "node-token": (None, OPERATOR),
     "nodes": (VIEWER, OPERATOR),
     "noise-table": (VIEWER, None),
-    "oidc-begin": (OPEN, OPEN),
-    "oidc-callback": (OPEN, OPEN),
+    "oidc-begin": KEYED,
+    "oidc-callback": KEYED,
     "outlay-add": (None, OPERATOR),
     "outlay-remove": (None, OPERATOR),
     "overview": (VIEWER, VIEWER),
@@ -147,7 +154,7 @@ ADDRESSES: dict[str, tuple[Least, Least]] = {
     "settings-reference": (VIEWER, None),
     "sign-in": (OPEN, OPEN),
     "sign-in-settings": (ADMIN, ADMIN),
-    "sign-out": (OPEN, OPEN),
+    "sign-out": KEYED,
     "source-calibrate": (None, OPERATOR),
     "source-edit": (OPERATOR, OPERATOR),
     "source-new": (OPERATOR, OPERATOR),
@@ -158,7 +165,53 @@ ADDRESSES: dict[str, tuple[Least, Least]] = {
     "telemetry-csv": (VIEWER, None),
     "telemetry-markers": (VIEWER, None),
     "telemetry-series": (VIEWER, None),
+    "template-keep": (None, OPERATOR),
+    "template-remove": (None, OPERATOR),
+    "templates": (VIEWER, None),
 }
+
+BY_KEY: dict[str, tuple[Least, Least]] = {
+    "api-model": (MEMBER, None),
+    "api-models": (MEMBER, None),
+    "api-stream": (MEMBER, None),
+    "chat-completions": (None, MEMBER),
+    "completions": (None, MEMBER),
+    "manage-catalogue": (MEMBER, None),
+    "manage-deployment-apply": (None, OPERATOR),
+    "manage-deployment-back": (None, OPERATOR),
+    "manage-deployment-revisions": (MEMBER, None),
+    "manage-deployment-settings": (MEMBER, OPERATOR),
+    "manage-deployments": (MEMBER, None),
+    "manage-node-back": (None, OPERATOR),
+    "manage-node-revisions": (MEMBER, None),
+    "manage-node-settings": (MEMBER, OPERATOR),
+    "manage-nodes": (MEMBER, None),
+    "manage-openapi": (MEMBER, None),
+    "manage-panel-back": (None, ADMIN),
+    "manage-panel-revisions": (MEMBER, None),
+    "manage-panel-settings": (MEMBER, ADMIN),
+    "metrics": (MEMBER, None),
+}
+"""With an API key that may change configuration, by its owner's role: reading (GET), and changing
+(POST or PATCH)."""
+
+BY_ITSELF = {
+    "firmware-fetch",
+    "healthz",
+    "mfa_authenticate",
+    "oidc-begin",
+    "oidc-callback",
+    "readyz",
+    "sign-out",
+}
+"""Takes a one-use token or a sign-in that has begun, leads to the sign-in page, or tells nothing of
+anybody's; held by the tests of images, of signing in, of health."""
+
+UNNAMED = {
+    "admin/login/": "leads to the sign-in page",
+    "^v1(?:/.*)?$": "says that there is nothing",
+}
+"""Addresses without a name."""
 
 SOCKETS: dict[str, Role] = {"ws/events": VIEWER, "ws/chat": MEMBER, "ws/telemetry": VIEWER}
 """The weakest role that a socket stays open for."""
@@ -184,9 +237,12 @@ ABOUT: dict[str, str] = {
     "incident-bundle": "incident",
     "incident-bundle-download": "bundle",
     "incident-note": "incident",
+    "manage-deployment-apply": "deployment",
     "manage-deployment-back": "deployment",
     "manage-deployment-revisions": "deployment",
     "manage-deployment-settings": "deployment",
+    "manage-node-back": "node",
+    "manage-node-revisions": "node",
     "manage-node-settings": "node",
     "node-act": "node",
     "node-detail": "node",
@@ -203,6 +259,7 @@ ABOUT: dict[str, str] = {
     "source-edit": "node",
     "source-new": "node",
     "source-remove": "node",
+    "template-keep": "deployment",
 }
 """What of a team such an address is about; to others it is not there."""
 
@@ -231,6 +288,7 @@ EVERYBODYS = {
     "firmware-set-remove",
     "firmware-update-new",
     "manage-catalogue",
+    "manage-panel-back",
     "model-detail",
     "outlay-remove",
     "person-act",
@@ -239,5 +297,6 @@ EVERYBODYS = {
     "settings-back",
     "team",
     "team-remove",
+    "template-remove",
 }
 """About something that belongs to no team, or to one person alone."""

@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
 from dashboard import lifecycle
-from dashboard.models import ApiKey, Node
+from dashboard.models import ApiKey, AuditEntry, Node
 
 pytestmark = pytest.mark.django_db
 
@@ -45,3 +45,19 @@ def test_a_node_gets_a_token_and_later_a_new_one() -> None:
 def test_a_new_node_needs_its_address() -> None:
     with pytest.raises(CommandError, match="--address"):
         call_command("node_token", "--name=box")
+
+
+def test_what_they_make_is_in_the_audit_trail() -> None:
+    get_user_model().objects.create_user("admin")
+    secrets = [
+        output("api_key", "--user=admin", "--name=ci"),
+        output("node_token", "--name=box", "--address=10.0.0.1"),
+        output("node_token", "--name=box"),
+    ]
+    entries = AuditEntry.objects.filter(via="command").order_by("pk")
+    assert [(one.action, one.target) for one in entries] == [
+        ("key.create", "ci"),
+        ("node.add", "box"),
+        ("node.token", "box"),
+    ]
+    assert not [one for one in secrets if one in str(list(entries.values()))]

@@ -17,10 +17,19 @@ from dashboard.audit import PANEL
 from dashboard.choices import Role
 from dashboard.consumers.events import UNREADABLE
 from dashboard.identity.grants import set_role
-from dashboard.models import Deployment
+from dashboard.models import ApiKey, Deployment
 from dashboard.sockets import websocket_urlpatterns
 from tests.dashboard.pages_cast import make_model, make_node
-from tests.dashboard.permissions import ADDRESSES, KEYED, OPEN, SOCKETS, Least
+from tests.dashboard.permissions import (
+    ADDRESSES,
+    BY_ITSELF,
+    BY_KEY,
+    KEYED,
+    OPEN,
+    SOCKETS,
+    UNNAMED,
+    Least,
+)
 from tests.sockets import Closed, SocketClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,7 +60,9 @@ ACTIONS = {
     "firmware-node-act": "release",
 }
 METHODS = ("get", "post")
-ENDS_SESSION = ("sign-out", "account-sessions", "account-password")
+SAY = "Say in tests/dashboard/permissions.py"
+ENDS_SESSION = ("account-sessions", "account-password")
+CHANGING = ("patch", "post")
 OTHER_METHODS = ("put", "patch", "delete")
 
 
@@ -64,12 +75,16 @@ def patterns(found: list[URLPattern | URLResolver]) -> Iterator[URLPattern]:
             yield from patterns(one.url_patterns)
 
 
+def all_patterns() -> list[URLPattern]:
+    return list(patterns(get_resolver().url_patterns))
+
+
 def names() -> list[str]:
-    return sorted({one.name for one in patterns(get_resolver().url_patterns) if one.name})
+    return sorted({one.name for one in all_patterns() if one.name})
 
 
 def address(name: str, /, **about: Any) -> str:
-    wanted = next(one for one in patterns(get_resolver().url_patterns) if one.name == name)
+    wanted = next(one for one in all_patterns() if one.name == name)
     known = {**ARGUMENTS, "action": ACTIONS.get(name, "")}
     if name.startswith(("node", "source", "firmware-node", "firmware-read", "firmware-offer")):
         known["name"] = "box-1"
@@ -95,9 +110,15 @@ def let_in(client: Client, method: str, path: str) -> bool:
 
 def test_every_address_stands_in_the_table() -> None:
     missing = [name for name in names() if name not in ADDRESSES]
-    assert not missing, f"Say in tests/dashboard/permissions.py who may use {missing}."
-    gone = [name for name in ADDRESSES if name not in names()]
+    assert not missing, f"{SAY} (ADDRESSES) who may use {missing}."
+    keyed = [name for name, rights in ADDRESSES.items() if rights == KEYED]
+    missing = [name for name in keyed if name not in BY_KEY.keys() | BY_ITSELF]
+    missing += [name for name in names() if name.startswith("manage-") and name not in BY_KEY]
+    assert not missing, f"{SAY} (BY_KEY) whose keys may use {missing}."
+    gone = [name for name in (*ADDRESSES, *BY_KEY, *BY_ITSELF) if name not in names()]
     assert not gone, f"Remove these from tests/dashboard/permissions.py: {gone}."
+    unnamed = {str(one.pattern) for one in all_patterns() if not one.name}
+    assert unnamed == UNNAMED.keys(), "Give addresses a name, so that the table can tell of them."
 
 
 @pytest.fixture
@@ -115,11 +136,11 @@ def test_exactly_those_may_who_are_named(
             continue
         path = address(name)
         for method, least in zip(METHODS, rights, strict=True):
-            for role, client in clients.items():
-                allowed = let_in(client, method, path)
+            for role in (None, *tried(least)):
+                allowed = let_in(clients[role], method, path)
                 assert allowed == expected(least, role), f"{role} {method} {path}: {allowed}"
                 if role is not None and name in ENDS_SESSION:
-                    client.force_login(users[role])
+                    clients[role].force_login(users[role])
 
 
 def test_no_other_method_lets_in_whom_these_do_not(
@@ -129,10 +150,48 @@ def test_no_other_method_lets_in_whom_these_do_not(
         if rights == KEYED or OPEN in rights:
             continue
         path = address(name)
-        roles = [role for role in Role if role.strength < rights_of(rights).strength]
-        for role in (None, *roles):
+        weaker = [role for role in Role if role.strength < rights_of(rights).strength]
+        for role in (None, *weaker[-1:]):
             for method in OTHER_METHODS:
                 assert not let_in(clients[role], method, path), f"{role} {method} {path}"
+
+
+def test_keys_may_what_their_owners_may(clients: dict[Role | None, Client]) -> None:
+    keys = {role: make_key(role) for role in Role}
+    for name, rights in BY_KEY.items():
+        for methods, least in zip((("get",), CHANGING), rights, strict=True):
+            for role in tried(least):
+                allowed = any(answers(name, method, keys[role]) for method in methods)
+                assert allowed == expected(least, role), f"{role} {methods} {name}: {allowed}"
+
+
+def tried(least: Least) -> list[Role]:
+    """What knows no such method refuses the strongest, too."""
+    return list(Role) if least is not None else [Role.ADMIN]
+
+
+def test_another_sites_page_changes_nothing_with_a_session(
+    clients: dict[Role | None, Client],
+) -> None:
+    forged = Client(enforce_csrf_checks=True)
+    forged.force_login(User.objects.get(username=Role.ADMIN.value))
+    for name in BY_KEY:
+        for method in CHANGING:
+            assert not let_in(forged, method, address(name)), name
+
+
+def make_key(role: Role) -> dict[str, str]:
+    key = ApiKey(user=User.objects.get(username=role.value), name="tests", manages=True)
+    secret = key.issue()
+    key.save()
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def answers(name: str, method: str, headers: dict[str, str]) -> bool:
+    answer = Client().generic(
+        method.upper(), address(name), "{}", content_type="application/json", headers=headers
+    )
+    return answer.status_code not in (401, 403, 405)
 
 
 def rights_of(rights: tuple[Least, Least]) -> Role:
@@ -155,7 +214,7 @@ def admin_url(row: type[Model]) -> str:
 
 async def test_sockets_stay_open_for_those_who_are_named(nothing_live_left: None) -> None:
     routes = {str(one.pattern) for one in websocket_urlpatterns} - {""}
-    assert routes == SOCKETS.keys(), "Say in tests/dashboard/permissions.py whom each takes."
+    assert routes == SOCKETS.keys(), f"{SAY} (SOCKETS) whom each takes."
     people = await database_sync_to_async(make_people)()
     for path, least in SOCKETS.items():
         for role, client in people.items():

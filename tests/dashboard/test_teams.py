@@ -8,6 +8,7 @@ import pytest
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -17,10 +18,12 @@ from dashboard.asgi import application
 from dashboard.choices import JobKind, Role
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.keys import authenticate
+from dashboard.lifecycle.revisions import content_of
 from dashboard.models import (
     Account,
     ApiKey,
     AuditEntry,
+    Conversation,
     Deployment,
     Event,
     FirmwareImage,
@@ -28,6 +31,7 @@ from dashboard.models import (
     LogLine,
     Node,
     NodeUpdate,
+    Revision,
     Rollout,
     Team,
 )
@@ -38,14 +42,25 @@ from monitoring.models import (
     Incident,
     LimitSpan,
     Maintenance,
+    NodeSource,
     QuietRule,
     Rule,
     Silence,
 )
 from tests.dashboard.pages_cast import make_launch, make_model, make_node
 from tests.dashboard.permissions import ABOUT, ADDRESSES, EVERYBODYS, KEYED
-from tests.dashboard.test_permissions import METHODS, address, names, patterns
+from tests.dashboard.test_permissions import (
+    METHODS,
+    address,
+    all_patterns,
+    expected,
+    let_in,
+    names,
+    unrendered,
+)
 from tests.sockets import Closed, SocketClient
+
+__all__ = ["unrendered"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -126,6 +141,11 @@ class Cast:
             name="hush-words", kind="silent", severity="warning", threshold=1.0, clear=1.0, **both
         )
         quiet = QuietRule.objects.create(name="hush-words", enabled=False, power_watts=90, **both)
+        self._revision_of_deployment()
+        Revision.objects.create(node=self.node, number=1, why="hush-words")
+        source = NodeSource.objects.create(
+            node=self.node, kind="declared-power", name="plug", settings={"watts": 90}
+        )
         rollout = self._rollout()
         update = rollout.updates.get()
         return {
@@ -136,7 +156,14 @@ class Cast:
             "update": update.pk,
             "rule": rule.pk,
             "quiet": quiet.pk,
+            "source": source.pk,
         }
+
+    def _revision_of_deployment(self) -> Revision:
+        content = content_of(self.deployment)
+        return Revision.objects.create(
+            deployment=self.deployment, number=1, why="hush-words", content=content
+        )
 
     def _rollout(self) -> Rollout:
         image = FirmwareImage.objects.create(
@@ -157,16 +184,17 @@ def cast() -> Cast:
 def path_of(cast: Cast, name: str) -> str:
     """The address about what the team has."""
     about = ABOUT[name]
-    known = {"deployment": {"name": "hush-model"}, "node": {"name": "hush-box"}}
+    known: dict[str, dict[str, Any]] = {
+        "deployment": {"name": "hush-model"},
+        "node": {"name": "hush-box", "pk": cast.pks["source"]},
+    }
     return address(name, **known.get(about, {"pk": cast.pks.get(about, 1)}))
 
 
 def test_every_address_about_something_says_whose_it_is() -> None:
-    from django.urls import get_resolver
-
     taking = {
         one.name
-        for one in patterns(get_resolver().url_patterns)
+        for one in all_patterns()
         if one.name and set(one.pattern.regex.groupindex) - {"format"}
     }
     missing = sorted(taking - ABOUT.keys() - EVERYBODYS)
@@ -191,11 +219,30 @@ def test_for_others_it_is_not_there(cast: Cast) -> None:
                     assert status == 200, name
 
 
+def undone(client: Client, path: str) -> bool:
+    """Whether it may send there; what it changed is as before, for the next one to try."""
+    with transaction.atomic():
+        allowed = let_in(client, "post", path)
+        transaction.set_rollback(True)
+    return allowed
+
+
+def test_its_members_may_what_their_roles_say(cast: Cast, unrendered: None) -> None:
+    cast.team.members.set(cast.people.values())
+    clients = {None: Client()} | {role: cast.client(user) for role, user in cast.people.items()}
+    for name in ABOUT:
+        path = path_of(cast, name)
+        for method, least in zip(METHODS, ADDRESSES[name], strict=True):
+            for role, client in clients.items():
+                changes = method == "post" and least not in (None, Role.VIEWER)
+                allowed = undone(client, path) if changes else let_in(client, method, path)
+                assert allowed == expected(least, role), f"{role} {method} {path}: {allowed}"
+
+
 def test_its_members_see_it(cast: Cast) -> None:
     client = cast.client(cast.member)
     for name, what in ABOUT.items():
-        least, missing = ADDRESSES[name][0], name == "deployment-revision"
-        if least == Role.VIEWER and not missing:
+        if ADDRESSES[name][0] == Role.VIEWER:
             status = client.get(path_of(cast, name)).status_code
             assert status == 200, f"{name} {what}: {status}"
     for page in ("overview", "deployments", "nodes", "logs", "alerts", "incidents"):
@@ -222,6 +269,15 @@ QUERIES: dict[str, dict[str, Any]] = {
     "telemetry-csv": {"scope": "fleet"},
     "telemetry-markers": {"scope": "fleet", "from": 1, "to": 4_000_000_000},
 }
+
+
+def test_what_somebody_has_talked_about_stays_theirs_to_read(cast: Cast) -> None:
+    outside = cast.people[Role.MEMBER]
+    talk = Conversation.objects.create(user=outside, title="Old words", route="hush-model")
+    text = cast.client(outside).get(f"/chat/{talk.pk}/").content.decode()
+    assert "Old words" in text
+    routes = cast.client(outside).get("/chat/routes/").content.decode()
+    assert "hush-model" not in routes
 
 
 def test_lists_and_sums_leave_it_out(cast: Cast) -> None:

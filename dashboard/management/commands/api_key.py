@@ -5,8 +5,12 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 
+from dashboard.audit import Actor, note
 from dashboard.models import ApiKey
+
+ACTOR = Actor("manage.py api_key", via="command")
 
 
 class Command(BaseCommand):
@@ -27,5 +31,8 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {options['user']!r}.")
         key = ApiKey(user=user, name=options["name"], manages=options["manages"])
         secret = key.issue()
-        key.save()
+        with transaction.atomic():
+            key.save()
+            told = {"owner": user.get_username(), "manages": key.manages}
+            note(ACTOR, "key.create", key.name, after=told)
         self.stdout.write(secret)

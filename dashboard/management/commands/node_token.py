@@ -3,10 +3,14 @@
 from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 
 from dashboard import lifecycle
+from dashboard.audit import Actor, note
 from dashboard.forms.nodes import NodeForm
 from dashboard.models import Node
+
+ACTOR = Actor("manage.py node_token", via="command")
 
 
 class Command(BaseCommand):
@@ -23,9 +27,13 @@ class Command(BaseCommand):
             if not address:
                 raise CommandError(f"Node {name} is new: give its --address too.")
             _check(name, address)
-            _, token = lifecycle.create_node(name, address)
+            with transaction.atomic():
+                node, token = lifecycle.create_node(name, address)
+                note(ACTOR, "node.add", node, after={"address": node.address})
         else:
-            token = lifecycle.rotate_token(node, address)
+            with transaction.atomic():
+                token = lifecycle.rotate_token(node, address)
+                note(ACTOR, "node.token", node)
         self.stdout.write(token)
 
 

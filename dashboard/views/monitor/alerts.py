@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, re_path
@@ -56,6 +57,7 @@ def silences(request: HttpRequest) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def silence_new(request: HttpRequest) -> HttpResponse:
     form = SilenceForm(request.POST, hidden=hidden_of(request))
     if not form.is_valid():
@@ -69,6 +71,7 @@ def silence_new(request: HttpRequest) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def maintenance_new(request: HttpRequest) -> HttpResponse:
     hidden = hidden_of(request)
     form = MaintenanceForm(request.POST, hidden=hidden)
@@ -83,6 +86,7 @@ def maintenance_new(request: HttpRequest) -> HttpResponse:
 
 @operator_required
 @require_http_methods(["POST"])
+@transaction.atomic
 def hush_end(request: HttpRequest, what: str, pk: int) -> HttpResponse:
     """From now on it covers nothing; one that has not begun is taken away."""
     row: Silence | Maintenance

@@ -2,6 +2,7 @@
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, re_path
@@ -57,8 +58,10 @@ def channel(request: HttpRequest, pk: int) -> HttpResponse:
 def _edit(request: HttpRequest, form: ChannelForm) -> HttpResponse:
     if form.is_bound and form.is_valid():
         action = "channel.change" if form.instance.pk else "channel.add"
-        row = form.save()
-        note(actor_of(request), action, row.name, after={"kind": row.kind, "on": row.enabled})
+        with transaction.atomic():
+            row = form.save()
+            told = {"kind": row.kind, "on": row.enabled}
+            note(actor_of(request), action, row.name, after=told)
         messages.success(
             request, _("“%(channel)s” is saved. Send a test to see it arrive.") % {"channel": row}
         )
@@ -81,15 +84,16 @@ def _edit(request: HttpRequest, form: ChannelForm) -> HttpResponse:
 @require_POST
 def channel_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     row = get_object_or_404(Channel, pk=pk)
-    note(actor_of(request), f"channel.{action}", row.name, before={"on": row.enabled})
+    with transaction.atomic():
+        note(actor_of(request), f"channel.{action}", row.name, before={"on": row.enabled})
+        if action == "delete":
+            row.delete()
+            messages.success(request, _("“%(channel)s” is deleted.") % {"channel": row})
+        elif action != "test":
+            row.enabled = action == "on"
+            row.save(update_fields=["enabled"])
     if action == "test":
         _test(request, row)
-    elif action == "delete":
-        row.delete()
-        messages.success(request, _("“%(channel)s” is deleted.") % {"channel": row})
-    else:
-        row.enabled = action == "on"
-        row.save(update_fields=["enabled"])
     return redirect("alert-channels")
 
 

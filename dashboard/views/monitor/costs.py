@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
@@ -47,6 +48,7 @@ def costs(request: HttpRequest) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def outlay_add(request: HttpRequest) -> HttpResponse:
     form = OutlayForm(request.POST)
     if not form.is_valid():
@@ -59,6 +61,7 @@ def outlay_add(request: HttpRequest) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def outlay_remove(request: HttpRequest, pk: int) -> HttpResponse:
     outlay = get_object_or_404(Outlay, pk=pk)
     note(actor_of(request), "outlay.remove", str(outlay), before={"what": str(outlay)})

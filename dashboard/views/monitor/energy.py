@@ -7,6 +7,7 @@ from typing import cast, get_args
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
@@ -73,6 +74,7 @@ def energy(request: HttpRequest) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def prices(request: HttpRequest) -> HttpResponse:
     form = PriceListForm(request.POST, instance=PriceList.current())
     if not form.is_valid():
@@ -85,6 +87,7 @@ def prices(request: HttpRequest) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def rate_add(request: HttpRequest) -> HttpResponse:
     form = TariffRateForm(request.POST)
     if not form.is_valid():
@@ -97,6 +100,7 @@ def rate_add(request: HttpRequest) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def rate_remove(request: HttpRequest, pk: int) -> HttpResponse:
     rate = get_object_or_404(TariffRate, pk=pk)
     note(actor_of(request), "tariff.remove", str(rate), before={"price": str(rate.price)})

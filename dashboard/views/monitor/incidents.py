@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -98,6 +99,7 @@ def _deployments(incident: Incident, alerts: list[Alert]) -> list[Deployment]:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def incident_acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(_seen(request), pk=pk)
     if acknowledge(row, request.user.get_username(), timezone.now()):
@@ -108,6 +110,7 @@ def incident_acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def incident_note(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(_seen(request), pk=pk)
     text = storable(request.POST.get("text", "")).strip()
@@ -124,6 +127,7 @@ def incident_note(request: HttpRequest, pk: int) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def incident_bundle(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(_seen(request), pk=pk)
     note(actor_of(request), "incident.bundle", str(row))

@@ -99,16 +99,18 @@ def _edit(request: HttpRequest, form: RuleForm) -> HttpResponse:
 
 @operator_required
 @require_POST
+@transaction.atomic
 def rule_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     row = get_object_or_404(_seen(request), pk=pk)
+    if action == "delete" and original(row) is not None:
+        return redirect("alert-rules")
     note(actor_of(request), f"rule.{action}", row, before={"on": row.enabled})
     if action == "reset":
         reset(row)
         messages.success(request, _("“%(rule)s” is as it was at first.") % {"rule": row})
     elif action == "delete":
-        if original(row) is None:
-            row.delete()
-            messages.success(request, _("“%(rule)s” is deleted.") % {"rule": row})
+        row.delete()
+        messages.success(request, _("“%(rule)s” is deleted.") % {"rule": row})
     else:
         row.enabled = action == "on"
         row.save(update_fields=["enabled", "changed"])
