@@ -4,3 +4,8 @@
 def storable(text: str) -> str:
     """Without the one character that Postgres refuses."""
     return text.replace("\x00", "")
+
+
+def can_be_kept(text: str) -> bool:
+    """Whether the database takes it: neither that character nor half of a surrogate pair."""
+    return "\x00" not in text and not any("\ud800" <= one <= "\udfff" for one in text)

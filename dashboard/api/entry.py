@@ -1,7 +1,7 @@
 """Who asks, what they sent, and errors as JSON."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -20,6 +20,7 @@ from dashboard.errors import StatusConflict
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.keys import authenticate
 from dashboard.identity.teams import check
+from dashboard.texts import can_be_kept
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
@@ -118,7 +119,22 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
         raise Refusal(400, _("The body is not valid JSON: %s") % error) from error
     if not isinstance(body, dict):
         raise Refusal(400, _("The body must be a JSON object."))
+    if not all(can_be_kept(text) for text in _texts(body)):
+        raise Refusal(400, _("The body holds a null character, or half of a surrogate pair."))
     return body
+
+
+def _texts(body: dict[str, Any]) -> Iterator[str]:
+    """All in it, at whatever depth."""
+    left: list[Any] = [body]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            left += [*value, *value.values()]
+        elif isinstance(value, list):
+            left += value
 
 
 def settings_in(body: dict[str, Any]) -> tuple[dict[str, Any], str]:

@@ -86,7 +86,9 @@ def _look(deployment: Deployment, values: dict[str, Any], content: dict[str, Any
     before = revisions.current(deployment)
     whole = {**before.content, **content}
     checked = revisions.check(deployment, {**ENGINE.complete(before.values), **values}, whole)
-    trial = Revision(deployment=deployment, values=checked, content=whole, replaces=before)
+    trial = Revision(
+        deployment=deployment, values=checked, content=revisions.settled(whole), replaces=before
+    )
     return answers.preview(revisions.preview(trial))
 
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard.errors import TandemError
 from dashboard.sentences import Sentence
+from dashboard.texts import can_be_kept
 
 Value = str | int | float | bool | None
 Values = Mapping[str, Value]
@@ -137,7 +138,7 @@ class Setting:
         if not isinstance(value, str):
             raise self._wrong(_("This must be text, not %(value)s."), value=_shown(value))
         text = value.strip()
-        if len(text) > self.longest or "\0" in text:
+        if len(text) > self.longest or not can_be_kept(text):
             raise self._wrong(_("This may have at most %(most)s characters."), most=self.longest)
         if self.pattern and not re.fullmatch(self.pattern, text):
             raise self._wrong(
@@ -253,7 +254,10 @@ def _unknown(name: str, known: Iterable[str]) -> Sentence:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = ascii(value) if isinstance(value, str) and not can_be_kept(value) else repr(value)
+    except ValueError:  # A whole number of thousands of digits.
+        text = type(value).__name__
     return text if len(text) <= 60 else text[:59] + "…"
 
 

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_noop as _
 
 from dashboard.declaring.problems import DocumentRefused, Problem
 from dashboard.sentences import Sentence
+from dashboard.texts import can_be_kept
 
 FORM = 1
 PARTS = ("panel", "nodes", "templates", "deployments", "teams")
@@ -19,6 +20,10 @@ Path = tuple[str, ...]
 MAPPING = yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG
 SEQUENCE = yaml.resolver.BaseResolver.DEFAULT_SEQUENCE_TAG
 
+MOST_BITS = 64
+ODD_SCALARS = (ValueError, KeyError, IndexError, AttributeError, OverflowError)
+
+UNREADABLE = _("%(value)s cannot be read as a value.")
 BEGINNING = _("The document must begin with “tandem: 1”.")
 
 
@@ -53,9 +58,9 @@ def load(text: str) -> Document:
         mark = error.problem_mark or error.context_mark
         why = Sentence(str(error.problem))
         raise DocumentRefused([Problem(mark.line + 1 if mark else 0, "", why)]) from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, OverflowError) as error:
         raise _whole(_("This is not YAML: %(why)s"), why=str(error)) from error
-    if not isinstance(found, dict) or found.get("tandem") != FORM:
+    if not isinstance(found, dict) or found.get("tandem") != FORM or found["tandem"] is True:
         raise _whole(BEGINNING)
     document = Document(text, found, reader.lines)
     problems = list(_odd_parts(document))
@@ -101,12 +106,23 @@ class _Reader:
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode) and node.tag == SEQUENCE:
             return [self.value(one, (*path, str(n))) for n, one in enumerate(node.value)]
-        return self._scalars.construct_object(node, deep=True)
+        return self._plain(node)
+
+    def _plain(self, node: yaml.Node) -> Any:
+        try:
+            found = self._scalars.construct_object(node, deep=True)
+        except ODD_SCALARS as error:  # Days such as 2024-13-45, and tags over other text.
+            raise _refused(node, UNREADABLE, value=_start(node)) from error
+        if (isinstance(found, str) and not can_be_kept(found)) or (
+            isinstance(found, int) and found.bit_length() > MOST_BITS
+        ):
+            raise _refused(node, UNREADABLE, value=_start(node))
+        return found
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key = self._scalars.construct_object(key_node, deep=True)
+            key = self._plain(key_node)
             if not isinstance(key, str):
                 words = _("a name must be a text, not %(name)s.")
                 raise _refused(key_node, words, name=repr(key)[:60])
@@ -116,6 +132,10 @@ class _Reader:
             self.lines[*path, key] = key_node.start_mark.line + 1
             found[key] = self.value(value_node, (*path, key))
         return found
+
+
+def _start(node: yaml.Node) -> str:
+    return ascii(node.value)[:40]
 
 
 def _refused(node: yaml.Node, words: str, **parts: str) -> DocumentRefused:

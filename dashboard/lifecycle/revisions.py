@@ -5,7 +5,7 @@ A revision is the declared settings in full (`values`) and the rest of a deploym
 "kv_dtype", "kv_cache_tokens"}}`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.db import transaction
@@ -19,7 +19,7 @@ from dashboard.choices import JobKind, RevisionOrigin, RevisionState
 from dashboard.configuration.checks import check_engine
 from dashboard.configuration.declared import SettingError, SettingsRefused, Value
 from dashboard.configuration.engine import ENGINE
-from dashboard.configuration.fallback import check_fallback
+from dashboard.configuration.fallback import DECLARED, check_fallback
 from dashboard.errors import StatusConflict
 from dashboard.lifecycle import jobs
 from dashboard.lifecycle.changes import locked
@@ -29,7 +29,12 @@ from dashboard.models import Deployment, Fallback, Job, Model, Node, Revision
 from dashboard.sentences import Sentence
 
 FALLBACK = ("mode", "returns", "tp", "dtype", "kv_dtype", "kv_cache_tokens")
+CONTENT = ("model", "fallback")
 NOBODY = "Tandem"
+
+NO_MODEL = _("There is no model %(name)s in the catalogue.")
+NO_MAPPING = _("names with values are expected here.")
+NO_ENTRY = _("there is no such entry; known are %(known)s.")
 
 
 def content_of(deployment: Deployment) -> dict[str, Any]:
@@ -81,6 +86,7 @@ def propose(
     whole = {**before.content, **(content or {})}
     merged = {**ENGINE.complete(before.values), **values}
     checked = check(deployment, merged, whole)
+    whole = settled(whole)
     last = Revision.objects.filter(deployment=deployment).order_by("-number")[0]
     same = (last.values, last.content) == (checked, whole)
     if same and last.state == RevisionState.PROPOSED and last.replaces_id == before.pk:
@@ -111,12 +117,12 @@ def check(
     deployment: Deployment, values: Mapping[str, object], content: Mapping[str, Any]
 ) -> dict[str, Value]:
     """The values in full. Raises SettingsRefused."""
+    if errors := list(_odd(content)):
+        raise SettingsRefused(errors)
     model = Model.objects.filter(name=str(content.get("model", ""))[:200]).first()
     if model is None:
-        words = _("There is no model %(name)s in the catalogue.")
-        raise SettingsRefused(
-            [SettingError("model", Sentence(words, name=str(content.get("model", ""))[:60]))]
-        )
+        name = str(content.get("model", ""))[:60]
+        raise SettingsRefused([SettingError("model", Sentence(NO_MODEL, name=name))])
     checked, errors = check_engine(values, model.shape, fleet_abilities())
     if not errors and content.get("fallback") is not None:
         told = content["fallback"]
@@ -125,6 +131,31 @@ def check(
     if errors:
         raise SettingsRefused(errors)
     return ENGINE.complete(checked)
+
+
+def _odd(content: Mapping[str, Any]) -> Iterator[SettingError]:
+    told = content.get("fallback")
+    if told is not None and not isinstance(told, Mapping):
+        yield SettingError("fallback", Sentence(NO_MAPPING))
+        return
+    names = [name for name in content if name not in CONTENT]
+    names += [f"fallback.{name}" for name in told or () if name not in (*FALLBACK, "model")]
+    for name in names:
+        known = (*FALLBACK, "model") if "." in name else CONTENT
+        yield SettingError(name[:60], Sentence(NO_ENTRY, known=", ".join(known)))
+    other = (told or {}).get("model")
+    if other is not None and not isinstance(other, str):
+        yield SettingError("fallback.model", Sentence(NO_MODEL, name=repr(other)[:60]))
+
+
+def settled(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What `check` took, as a revision keeps it: numbers are numbers."""
+    told = content.get("fallback")
+    if told is None:
+        return {"model": content["model"], "fallback": None}
+    numbers, _none_wrong = ENGINE.check({name: told[name] for name in DECLARED})
+    kept = {name: numbers.get(name, told[name]) for name in FALLBACK}
+    return {"model": content["model"], "fallback": kept | {"model": told.get("model") or None}}
 
 
 def fleet_abilities() -> set[str] | None:

@@ -81,6 +81,7 @@ def _change(
     after = {**content, **_content(told)}
     values = before if "settings" not in told else {**ENGINE.defaults, **(told["settings"] or {})}
     checked = revisions.check(row or Deployment(name=path[1]), values, after)
+    after = revisions.settled(after)
     if row is None:
         new = [Difference("deployment", path[1], "", GONE, str(after["model"]))]
         wanted = Wanted(path[1], None, checked, after, told.get("run"), True)
