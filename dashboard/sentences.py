@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.utils.translation import gettext
 
+from dashboard.texts import storable
 from engine.errors import EngineError, Said
 
 _MARK = '{"message":'
@@ -99,9 +100,12 @@ class SentenceField(_TextField):
         return _parse(str(value))
 
     def get_prep_value(self, value: object) -> str | None:
-        if isinstance(value, Sentence):
-            return json.dumps(value.pack()) if value.params else value.message
-        return None if value is None else str(value)
+        if value is None:
+            return None
+        told = value if isinstance(value, Sentence) else Sentence(str(value))
+        # What a BMC or a process has said may look like what is kept of a sentence with parts.
+        packed = told.params or told.message.startswith(_MARK)
+        return json.dumps(told.pack()) if packed else storable(told.message)
 
     def value_to_string(self, obj: models.Model) -> str:
         return self.get_prep_value(self.value_from_object(obj)) or ""

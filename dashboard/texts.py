@@ -2,8 +2,8 @@
 
 
 def storable(text: str) -> str:
-    """Without the one character that Postgres refuses."""
-    return text.replace("\x00", "")
+    """Without the one character that Postgres refuses, and without halves of surrogate pairs."""
+    return "".join(one for one in text if can_be_kept(one)) if not can_be_kept(text) else text
 
 
 def can_be_kept(text: str) -> bool:

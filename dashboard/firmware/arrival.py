@@ -52,16 +52,22 @@ class Arrival:
         self._sum.update(data)
 
     def finish(self) -> None:
-        """All of it is on the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+        """All of it is on the disk. Raises ImageRefused when it has no room there."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        except OSError as error:
+            raise ImageRefused(Sentence(UNWRITABLE, reason=error.strerror or "?")) from error
 
     def move_to(self, target: Path) -> None:
         self.path.replace(target)
 
     def discard(self) -> None:
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError:  # What is still to be written has no room; it is not wanted either.
+            pass
         self.path.unlink(missing_ok=True)
 
 
@@ -130,8 +136,8 @@ class IntoTheStore(FileUploadHandler):
         arrival, self._arrival = self._arrival, None
         try:
             arrival.finish()
-        except OSError as error:
-            self._refused = ImageRefused(Sentence(UNWRITABLE, reason=error.strerror or "?"))
+        except ImageRefused as refused:
+            self._refused = self._refused or refused
         return ArrivedFile(
             arrival, self._refused, name=self.file_name, content_type=self.content_type
         )

@@ -4,6 +4,7 @@ Only what the manifest names is read, each under a name of our own and never bey
 what else an archive holds (paths, links, devices) does not matter.
 """
 
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -32,6 +33,8 @@ MOST_MANIFEST_BYTES = 256 * 1024
 MOST_IMAGES = 64
 MOST_MEMBERS = 4096
 CHUNK = 1 << 20
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Others may ask for as much memory as they like."""
 FAULTS = (
     OSError,
     EOFError,
@@ -42,6 +45,7 @@ FAULTS = (
     zipfile.BadZipFile,
     tarfile.TarError,
     zlib.error,
+    struct.error,
 )
 
 NO_BUNDLE = _("This is neither a zip nor an uncompressed tar archive.")
@@ -126,7 +130,9 @@ def _zip(path: Path) -> tuple[IO[bytes] | zipfile.ZipFile | tarfile.TarFile, Arc
     members = {
         info.filename: info.file_size
         for info in listed
-        if not info.is_dir() and (info.external_attr >> 16) & 0o170000 != links
+        if not info.is_dir()
+        and (info.external_attr >> 16) & 0o170000 != links
+        and info.compress_type in PACKED
     }
     return held, Archive(members, held.open)
 
@@ -195,7 +201,7 @@ def _take_all(
         with transaction.atomic():
             for entry in entries:
                 taken.append(_take_one(archive, manifest, entry, actor))
-    except ImageRefused:
+    except BaseException:
         for image in taken:
             path_of(image).unlink(missing_ok=True)
         raise

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 SEQUENCE, SET, OID, OCTETS = 0x30, 0x31, 0x06, 0x04
 MOST_DEPTH_BYTES = 4
+MOST_OID_BYTES = 64
 
 
 class DerError(ValueError):
@@ -65,7 +66,7 @@ def _head(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def _dotted(content: bytes) -> str:
-    if not content or content[-1] & 0x80:
+    if not content or content[-1] & 0x80 or len(content) > MOST_OID_BYTES:
         raise DerError("an object identifier that is none")
     numbers, value = [], 0
     for byte in content:

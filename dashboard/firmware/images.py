@@ -19,6 +19,7 @@ from dashboard.firmware.store import is_here, path_of
 from dashboard.models import FirmwareImage, FirmwareKey, FirmwarePart
 from dashboard.models.firmware import ImageSource
 from dashboard.sentences import Sentence
+from dashboard.texts import storable
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -106,13 +107,14 @@ def _store(
     known: FirmwareImage | None,
 ) -> FirmwareImage:
     image = known or FirmwareImage(sha256=arrival.sha256, source=about.source)
-    image.name, image.component = about.name[:200], about.component
-    image.vendor, image.version = about.vendor[:80], version[:80]
-    image.fits = list(about.fits)
+    image.name, image.component = storable(about.name)[:200], about.component
+    image.vendor, image.version = storable(about.vendor)[:80], storable(version)[:80]
+    image.fits = [storable(each) for each in about.fits]
     image.size = arrival.size
     image.signature, image.signed_by = signature, signer
     image.reversible = about.reversible
-    image.notes = "\n".join(filter(None, (about.notes, package.words if package else "")))
+    notes = "\n".join(filter(None, (about.notes, package.words if package else "")))
+    image.notes = storable(notes)
     image.uploaded_by_id, image.by = actor.user_id, actor.name[:150]
     preapproval.clear(image)
     target = path_of(image)

@@ -11,7 +11,7 @@ from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
 from dashboard.updates import attributes, patience, service, speed
 from dashboard.updates.base import Go, Outcome, UpdateFailed, Wait
-from dashboard.updates.redfish import RUNNING, UpdateClient
+from dashboard.updates.redfish import RUNNING, UpdateClient, listed, path_in
 from dashboard.updates.verifying import problem_of_image
 
 SERVING = (DeploymentStatus.READY, DeploymentStatus.DEGRADED)
@@ -87,11 +87,11 @@ def _check_bmc(update: NodeUpdate) -> None:
 
 def _check_power(update: NodeUpdate, bmc: UpdateClient) -> None:
     """A supply that says it is not well is no moment for firmware; what is not told is trusted."""
-    chassis = (bmc.get("/redfish/v1/Chassis").body or {}).get("Members") or []
-    for member in chassis[:8]:
-        path = member.get("@odata.id", "") if isinstance(member, dict) else ""
-        power = bmc.get(f"{path}/Power").body if path.startswith("/") else None
-        for supply in (power or {}).get("PowerSupplies") or []:
+    for member in listed(bmc.get("/redfish/v1/Chassis"))[:8]:
+        path = path_in(member)
+        power = bmc.get(f"{path}/Power").body if path else None
+        supplies = (power or {}).get("PowerSupplies")
+        for supply in supplies if isinstance(supplies, list) else []:
             status = supply.get("Status") if isinstance(supply, dict) else None
             if isinstance(status, dict) and status.get("Health") == "Critical":
                 words = _("A power supply of %(node)s is in a critical state; see to it first.")

@@ -175,10 +175,8 @@ class UpdateClient:
 
     def tasks(self) -> list[str]:
         """Newest first, as they are numbered."""
-        listed = (self.get("/redfish/v1/TaskService/Tasks").body or {}).get("Members")
-        members = listed if isinstance(listed, list) else []
-        paths = [one.get("@odata.id") for one in members if isinstance(one, dict)]
-        return [one for one in reversed(paths) if isinstance(one, str) and one.startswith("/")]
+        paths = [path_in(one) for one in listed(self.get("/redfish/v1/TaskService/Tasks"))]
+        return [one for one in reversed(paths) if one]
 
     def _send(
         self, method: str, path: str, seconds: float, silence: float = 60.0, **what: Any
@@ -230,15 +228,28 @@ def _accepted(reply: Reply) -> Reply:
 
 def _task(state: str, body: dict[str, Any]) -> Task:
     percent = body.get("PercentComplete")
+    known = isinstance(percent, int | float) and 0 <= percent <= 100
     messages = body.get("Messages")
     found = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
     ids = [str(one.get("MessageId", "")) for one in found]
     return Task(
         state,
-        float(percent) if isinstance(percent, int | float) else None,
+        float(percent) if known else None,
         "; ".join(filter(None, (_words(one) for one in found)))[:300],
         any("AwaitToActivate" in one or "ResetRequired" in one for one in ids),
     )
+
+
+def listed(reply: Reply) -> list[dict[str, Any]]:
+    """The members of a collection; what is no resource is left out."""
+    members = (reply.body or {}).get("Members")
+    return [one for one in members if isinstance(one, dict)] if isinstance(members, list) else []
+
+
+def path_in(link: dict[str, Any]) -> str:
+    """That it leads to; empty where that is none of this BMC's."""
+    target = link.get("@odata.id")
+    return target if isinstance(target, str) and target.startswith("/") else ""
 
 
 def _words(message: object) -> str:

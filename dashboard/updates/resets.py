@@ -12,7 +12,7 @@ from dashboard.models.firmware import Channel
 from dashboard.sentences import Sentence
 from dashboard.updates.base import UpdateFailed
 from dashboard.updates.leaving import part_of
-from dashboard.updates.redfish import Away, Refused, UpdateClient
+from dashboard.updates.redfish import Away, Refused, UpdateClient, listed, path_in
 
 __all__ = ["FORCED", "ORDERLY", "ask", "of_bmc_itself"]
 
@@ -32,11 +32,11 @@ def ask(update: NodeUpdate, kinds: Sequence[str]) -> None:
     if source is None:
         raise UpdateFailed(Sentence(_("The BMC was removed from the node's sources meanwhile.")))
     itself = of_bmc_itself(update)
-    listed = "/redfish/v1/Managers" if itself else "/redfish/v1/Systems"
+    collection = "/redfish/v1/Managers" if itself else "/redfish/v1/Systems"
     noun = "Manager" if itself else "ComputerSystem"
     try:
         with UpdateClient(source) as bmc:
-            path = _member(bmc, listed, source.url)
+            path = _member(bmc, collection, source.url)
             target, kind = _action(bmc.get(path).body or {}, path, noun, kinds)
             bmc.post(target, {"ResetType": kind})
     except Away:
@@ -50,11 +50,10 @@ def ask(update: NodeUpdate, kinds: Sequence[str]) -> None:
         raise UpdateFailed(Sentence(words, why=error.reason)) from error
 
 
-def _member(bmc: UpdateClient, listed: str, url: str) -> str:
+def _member(bmc: UpdateClient, collection: str, url: str) -> str:
     """The only member; where a BMC manages several, its address does not say which is meant."""
-    members = (bmc.get(listed).body or {}).get("Members") or []
-    paths = [one.get("@odata.id", "") for one in members if isinstance(one, dict)]
-    if not paths or not paths[0].startswith("/"):
+    paths = [path_in(one) for one in listed(bmc.get(collection))]
+    if not paths or not paths[0]:
         raise UpdateFailed(Sentence(_("The BMC lists nothing that can be restarted.")))
     if len(paths) > 1:
         words = _("The BMC at %(url)s manages %(count)s systems; which is this node is not known.")

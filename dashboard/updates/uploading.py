@@ -29,6 +29,7 @@ LOST = _(
 )
 CUT = _("The BMC went away while the image was sent: %(why)s Look at it, then make a new update.")
 
+UNREADABLE = _("The image cannot be read from the panel's store: %(reason)s.")
 NOT_TAKEN = _("The BMC does not take the image: %(why)s")
 
 
@@ -95,7 +96,11 @@ def _push(bmc: UpdateClient, offer: Offer, update: NodeUpdate, body: dict[str, o
             updates.tell(update, Sentence(SENDING), percent)
 
     name = store.plain_name(image.name)
-    return bmc.push(offer.push, body, store.path_of(image), name, show)
+    try:
+        return bmc.push(offer.push, body, store.path_of(image), name, show)
+    except OSError as error:  # Nothing was sent: it is the file that is not to be had.
+        words = Sentence(UNREADABLE, reason=error.strerror or "?")
+        raise UpdateFailed(words) from error
 
 
 def _fetch(bmc: UpdateClient, offer: Offer, update: NodeUpdate, body: dict[str, object]) -> Reply:

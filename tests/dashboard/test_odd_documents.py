@@ -1,4 +1,4 @@
-"""A document with values that nothing can be made of is refused with its line, whatever they are."""
+"""A document with values that nothing can be made of is refused with its line."""
 
 import pytest
 
