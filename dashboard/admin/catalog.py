@@ -1,9 +1,12 @@
 """Models: imported by the panel; only what a person may word is editable."""
 
 from django.contrib import admin
+from django.db.models import Q
+from django.http import HttpRequest
 
 from dashboard.admin.base import PanelAdmin
-from dashboard.models import Model
+from dashboard.choices import RevisionState
+from dashboard.models import Model, Revision
 
 
 @admin.register(Model)
@@ -34,3 +37,11 @@ class ModelAdmin(PanelAdmin):
         "config",
         "created",
     ]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Not while a deployment is on its way to it."""
+        if obj is not None:
+            named = Q(content__model=obj.name) | Q(content__fallback__model=obj.name)
+            if Revision.objects.filter(named, state=RevisionState.APPLYING).exists():
+                return False
+        return super().has_delete_permission(request, obj)

@@ -4,6 +4,7 @@ import hashlib
 import os
 import secrets
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,8 @@ class Arrival:
         self.path.replace(target)
 
     def discard(self) -> None:
-        try:
+        with suppress(OSError):  # What is still to be written has no room; it is not wanted either.
             self._file.close()
-        except OSError:  # What is still to be written has no room; it is not wanted either.
-            pass
         self.path.unlink(missing_ok=True)
 
 

@@ -15,11 +15,12 @@ from dashboard.choices import (
 )
 from dashboard.configuration.engine import ENGINE
 from dashboard.lifecycle import fitting
-from dashboard.models import Deployment, Revision
+from dashboard.models import Deployment, Model, Revision
 from dashboard.sentences import Sentence
 
 LOADS = 5
 """Earlier launches of the deployment whose loading is taken for the next one's."""
+NO_MODEL = _("There is no model %(name)s in the catalogue.")
 FALLBACK_ALONE = _(
     "The fallback answers alone now; it can be changed once the deployment answers again itself."
 )
@@ -150,6 +151,8 @@ def _way(
 ) -> tuple[ChangeWay, Sentence]:
     if not changes:
         return NOTHING, Sentence()
+    if (gone := _gone(revision)) is not None:
+        return REFUSED, gone
     stopped = (DeploymentStatus.STOPPED, DeploymentStatus.FAILED, DeploymentStatus.STOPPING)
     live = deployment.replicas.filter(status__in=LIVE_REPLICA_STATUSES).exists()
     if deployment.status in stopped or not live:
@@ -168,6 +171,14 @@ def _way(
         return BESIDE, Sentence()
     instead = fitting.no_place_instead(deployment, revision)
     return (IN_PLACE, beside) if instead is None else (REFUSED, instead)
+
+
+def _gone(revision: Revision) -> Sentence | None:
+    """A model that it names and that has left the catalogue since."""
+    fallback = revision.content.get("fallback") or {}
+    named = {name for name in (revision.content.get("model"), fallback.get("model")) if name}
+    known = set(Model.objects.filter(name__in=named).values_list("name", flat=True))
+    return next((Sentence(NO_MODEL, name=name) for name in sorted(named - known)), None)
 
 
 def _fallback_alone(deployment: Deployment) -> bool:

@@ -23,7 +23,15 @@ from dashboard.configuration.fallback import DECLARED, check_fallback
 from dashboard.errors import StatusConflict
 from dashboard.lifecycle import jobs
 from dashboard.lifecycle.changes import locked
-from dashboard.lifecycle.preview import LIVE, NOTHING, REFUSED, STORED, Preview, look_ahead
+from dashboard.lifecycle.preview import (
+    LIVE,
+    NO_MODEL,
+    NOTHING,
+    REFUSED,
+    STORED,
+    Preview,
+    look_ahead,
+)
 from dashboard.lifecycle.record import record
 from dashboard.models import Deployment, Fallback, Job, Model, Node, Revision
 from dashboard.sentences import Sentence
@@ -32,7 +40,6 @@ FALLBACK = ("mode", "returns", "tp", "dtype", "kv_dtype", "kv_cache_tokens")
 CONTENT = ("model", "fallback")
 NOBODY = "Tandem"
 
-NO_MODEL = _("There is no model %(name)s in the catalogue.")
 NO_MAPPING = _("names with values are expected here.")
 NO_ENTRY = _("there is no such entry; known are %(known)s.")
 
