@@ -7,8 +7,10 @@ secret key, so that what they sealed can be read until it is sealed anew.
 
 import base64
 import binascii
+import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +27,10 @@ Place = Literal["environment", "file", "secret key"]
 
 class SealError(Exception):
     """What was sealed cannot be read: its key is no longer there."""
+
+
+class Rotating(Exception):
+    """Somebody else changes the keys at this moment."""
 
 
 def seal(content: dict[str, Any]) -> str:
@@ -77,6 +83,19 @@ def keys() -> list[str]:
 
 def new_key() -> str:
     return Fernet.generate_key().decode()
+
+
+@contextmanager
+def one_rotation() -> Iterator[None]:
+    """Of two that change the keys of the file one is refused: it would write over the other's, or
+    forget one that the other still seals with. Raises Rotating, or OSError."""
+    path: Path = settings.VAULT_FILE
+    with path.with_name(f"{path.name}.lock").open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Rotating("another rotation is under way") from error
+        yield
 
 
 def add_key() -> None:

@@ -1,5 +1,7 @@
 """A deployment's settings: changed by proposing a revision, looking at it, and applying it."""
 
+import re
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -99,7 +101,11 @@ def deployment_revision(request: HttpRequest, name: str, number: int) -> HttpRes
     deployment = _deployment(name)
     revision = _revision(deployment, number)
     against = request.GET.get("against", "")
-    other = _revision(deployment, int(against)) if against.isdecimal() else revision.replaces
+    other = (
+        _revision(deployment, int(against))
+        if re.fullmatch(r"[0-9]{1,9}", against)
+        else revision.replaces
+    )
     waiting = revision.state in (RevisionState.PROPOSED, RevisionState.FAILED)
     fresh = revision.replaces_id == deployment.revision_id
     return render(

@@ -56,7 +56,7 @@ urlpatterns = [
         name="deployment-revision",
     ),
     re_path(
-        r"^deployments/(?P<name>[-\w]+)/revisions/(?P<number>\d+)/(?P<action>apply|back)/$",
+        r"^deployments/(?P<name>[-\w]+)/revisions/(?P<number>\d{1,9})/(?P<action>apply|back)/$",
         revisions.revision_act,
         name="revision-act",
     ),

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from dashboard.lifecycle.revisions import current
 from dashboard.models import Deployment, Revision
+from tests.dashboard.pages_cast import operator
 from tests.dashboard.test_settings_api import FITS, program, send, smol
 
-__all__ = ["program", "smol"]
+__all__ = ["operator", "program", "smol"]
 pytestmark = pytest.mark.django_db
 
 SMOL = "/api/v1/deployments/smol/settings"
@@ -95,3 +97,12 @@ def test_odd_bodies(program: Client, smol: Deployment, body: bytes) -> None:
     assert (answer.status_code in (400, 422), bool(answer.json()["error"])) == (True, True)
     smol.refresh_from_db()
     assert smol.settings == {**FITS, "max_batch_size": 8}
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "99999999999", "٣"], ids=["long", "large", "other"])
+def test_numbers_that_no_revision_has(operator: Client, smol: Deployment, digits: str) -> None:
+    page = "/deployments/smol/revisions"
+    current(smol)
+    assert operator.get(f"{page}/1/?against={digits}").status_code == 200
+    assert operator.post(f"{page}/{digits}/apply/").status_code == 404
+    assert operator.post(f"/firmware/updates/{digits}/cancel/").status_code == 404

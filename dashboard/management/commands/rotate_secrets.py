@@ -13,6 +13,10 @@ IN_ENVIRONMENT = (
     "The keys come from TANDEM_VAULT_KEYS, so a new one belongs there: put it before the others, "
     "restart Tandem, and run this command again without --new-key. This is a new one: {key}"
 )
+NO_FILE = (
+    "The key file cannot be written: {error}. Start Tandem once with manage.py up, or set "
+    "TANDEM_VAULT_KEYS."
+)
 
 
 class Command(BaseCommand):
@@ -34,10 +38,25 @@ class Command(BaseCommand):
             self.stdout.write(vault.new_key())
         elif options["check"]:
             self._check()
-        elif options["drop_old"]:
+        elif vault.place() == "environment":
+            self._change(options)
+        else:
+            self._change_alone(options)
+
+    def _change(self, options: dict[str, Any]) -> None:
+        if options["drop_old"]:
             self._drop_old()
         else:
             self._rotate(options["new_key"])
+
+    def _change_alone(self, options: dict[str, Any]) -> None:
+        try:
+            with vault.one_rotation():
+                self._change(options)
+        except vault.Rotating as error:
+            raise CommandError("Another rotation is under way; wait for its end.") from error
+        except OSError as error:
+            raise CommandError(NO_FILE.format(error=error)) from error
 
     def _check(self) -> None:
         outcome = resealing.look()
@@ -63,13 +82,7 @@ class Command(BaseCommand):
             if wanted:
                 raise CommandError(IN_ENVIRONMENT.format(key=vault.new_key()))
             return
-        try:
-            vault.add_key()
-        except OSError as error:
-            raise CommandError(
-                f"The key file cannot be written: {error}. Start Tandem once with manage.py up, or "
-                "set TANDEM_VAULT_KEYS."
-            ) from error
+        vault.add_key()
         self.stdout.write("A new key was made.")
 
     def _drop_old(self) -> None:

@@ -21,12 +21,12 @@ urlpatterns = [
     path("updates/new/<int:image>/", updates.update_new, name="firmware-update-new"),
     path("updates/<int:pk>/", updates.update_detail, name="firmware-update"),
     re_path(
-        r"^updates/(?P<pk>\d+)/(?P<action>approve|cancel)/$",
+        r"^updates/(?P<pk>\d{1,9})/(?P<action>approve|cancel)/$",
         updates.update_act,
         name="firmware-update-act",
     ),
     re_path(
-        r"^updates/nodes/(?P<pk>\d+)/(?P<action>release|reset)/$",
+        r"^updates/nodes/(?P<pk>\d{1,9})/(?P<action>release|reset)/$",
         updates.node_update_act,
         name="firmware-node-act",
     ),

@@ -15,7 +15,7 @@ urlpatterns = [
     path("deployments/<slug:name>/template/", templates.keep, name="template-keep"),
     path("settings/people/", people.people, name="people"),
     re_path(
-        r"^settings/people/(?P<pk>\d+)/(?P<action>role|on|off|password)/$",
+        r"^settings/people/(?P<pk>\d{1,9})/(?P<action>role|on|off|password)/$",
         people.person_act,
         name="person-act",
     ),
@@ -26,7 +26,7 @@ urlpatterns = [
     re_path(r"^settings/audit\.(?P<form>csv|jsonl)$", audit.audit_export, name="audit-export"),
     path("nodes/<slug:name>/settings/", nodes.node_settings, name="node-settings"),
     re_path(
-        r"^nodes/(?P<name>[-\w]+)/settings/revisions/(?P<number>\d+)/back/$",
+        r"^nodes/(?P<name>[-\w]+)/settings/revisions/(?P<number>\d{1,9})/back/$",
         nodes.back,
         name="node-settings-back",
     ),
