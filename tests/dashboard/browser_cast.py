@@ -105,7 +105,10 @@ class Panel:
     async def visit(self, name: str) -> Visit:
         """A browser of this person, who is an administrator."""
         cookie = await database_sync_to_async(_session_of)(name)
-        context = await self.browser.new_context(base_url=self.url, locale=self.words.locale)
+        # Nothing turns: pages that are painted without end leave no time to a busy machine.
+        context = await self.browser.new_context(
+            base_url=self.url, locale=self.words.locale, reduced_motion="reduce"
+        )
         await context.add_cookies(
             [{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": self.url}]
         )

@@ -27,13 +27,14 @@ revisions.apply(revision, Actor("tests"))
 print("revision", revision.pk)
 """
 STATE = """
-import json
-from dashboard.models import Deployment, Job, Replica, Revision
-row = Revision.objects.get(pk={pk})
-deployment = Deployment.objects.get(name="smollm2")
-busy = Job.objects.filter(status__in=["queued", "running"]).count()
-live = Replica.objects.filter(status__in=["starting", "ready", "recovering", "draining"])
-print(json.dumps([row.state, str(row.outcome), deployment.status, busy, live.count()]))
+select state, outcome from dashboard_revision where id = %s
+"""
+REST = """
+select deployment.status,
+    (select count(*) from dashboard_job where status in ('queued', 'running')),
+    (select count(*) from dashboard_replica
+        where status in ('starting', 'ready', 'recovering', 'draining'))
+from dashboard_deployment deployment where name = 'smollm2'
 """
 IMPORT = """
 from pathlib import Path
@@ -113,14 +114,14 @@ def change(
     """Propose and apply, and wait for the end: the revision's state and outcome."""
     said = stack.manage("shell", "-c", PROPOSE.format(values=values, content=content))
     pk = int(said.rpartition("revision ")[2].split()[0])
-    state: list[Any] = []
 
     def ended() -> bool:
-        state[:] = json.loads(stack.manage("shell", "-c", STATE.format(pk=pk)).splitlines()[-1])
-        return bool(state[0] != "applying" and state[2:] == ["ready", 0, 1])
+        [(state, _outcome)] = stack.rows(STATE, pk)
+        return bool(state != "applying" and stack.rows(REST) == [("ready", 0, 1)])
 
-    wait_for("the end of the change", ended, 150)
-    return state[0], state[1]
+    wait_for("the end of the change", ended, 150, pause=0.5)
+    [(state, outcome)] = stack.rows(STATE, pk)
+    return state, outcome
 
 
 def spoilt(path: Path, spoil: Callable[[bytearray, gguf.GGUFReader], None], stack: Stack) -> str:
