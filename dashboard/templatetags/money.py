@@ -22,7 +22,13 @@ def plain(value: Number, least: int = 2, most: int = 6) -> str:
     size, digits = abs(value), least
     while size and size * 10**digits < 10 and digits < most:
         digits += 1
-    return str(number_format(round(Decimal(value), digits), digits, use_l10n=True))
+    number = number_format(round(Decimal(abs(value)), digits), digits, use_l10n=True)
+    return f"{_minus(value, digits)}{number}"
+
+
+def _minus(value: Number, digits: int) -> str:
+    """Of what is shown: nothing where the value is rounded to none."""
+    return "−" if round(Decimal(str(value)), digits) < 0 else ""
 
 
 @register.simple_tag
@@ -38,9 +44,10 @@ def quantity(
 ) -> SafeString | str:
     if value is None:
         return absent(str(why))
-    number = number_format(round(Decimal(str(value)), digits), digits)
+    number = number_format(round(Decimal(str(abs(value))), digits), digits)
+    sign = _minus(value, digits)
     mark = KIND_MARKS.get(kind, "")
-    return format_html("{}{} <small>{}</small>", mark, number, unit)
+    return format_html("{}{}{} <small>{}</small>", mark, sign, number, unit)
 
 
 @register.simple_tag
@@ -66,9 +73,10 @@ def signed(value: Number | None, unit: str, digits: int = 1, why: object = "") -
 
 
 @register.simple_tag
-def share(value: Number | None, why: object = "") -> SafeString | str:
+def share(value: Number | None, why: object = "", *, signs: bool = False) -> SafeString | str:
+    """`signs`: of a change, which says that it is one upwards."""
     if value is None:
         return absent(str(why))
     percent = number_format(abs(round(Decimal(str(value)) * 100)), 0)
-    sign = "−" if value < 0 else ""
+    sign = "−" if value < 0 else "+" if signs and value > 0 else ""
     return _("%(percent)s%%") % {"percent": f"{sign}{percent}"}

@@ -106,6 +106,12 @@ def _simulated() -> SafeString:
 
 
 @register.simple_tag
+def simulated_mark() -> SafeString:
+    """On what is known to be of made-up readings."""
+    return _simulated()
+
+
+@register.simple_tag
 def simulated_badge(node: Node) -> SafeString | str:
     """On everything that shows a node whose readings are made up; empty for a real one."""
     return _simulated() if node.simulated else ""
