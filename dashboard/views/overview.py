@@ -9,10 +9,16 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from dashboard.access import seen
-from dashboard.choices import ANSWERING_STATUSES, DeploymentStatus, NodeStatus, RankStatus
+from dashboard.access import may, seen
+from dashboard.choices import (
+    ANSWERING_STATUSES,
+    DeploymentStatus,
+    NodeStatus,
+    RankStatus,
+    Role,
+)
 from dashboard.models import ApiKey, Conversation, Deployment, Event, Model, Node, Rank
-from dashboard.views.access import hidden_of
+from dashboard.views.access import hidden_of, may_operate
 from dashboard.views.live import live_ranks, with_live_replica
 from monitoring.scopes import Hidden
 
@@ -42,7 +48,8 @@ def overview(request: HttpRequest) -> HttpResponse:
             "nodes": nodes,
             "events": events[:RECENT_EVENTS],
             "counts": _counts(hidden),
-            "hints": _hints(request),
+            "hints": _hints(request, hidden),
+            "may_operate": may_operate(request),
         },
     )
 
@@ -62,21 +69,33 @@ def _counts(hidden: Hidden) -> dict[str, int]:
     return {**nodes, **deployments, **ranks}
 
 
-def _hints(request: HttpRequest) -> list[Hint]:
-    """What is left to do before a program gets its first answer; empty when all is done."""
-    user = request.user.pk
-    hints = [
+def _hints(request: HttpRequest, hidden: Hidden) -> list[Hint]:
+    """What is left to do before a program gets its first answer, of what the person may do."""
+    hints = _to_deploy(hidden) if may_operate(request) else []
+    if may(request.user, Role.MEMBER):
+        hints += _to_ask(request.user.pk)
+    return [] if all(hint.done for hint in hints) else hints
+
+
+def _to_deploy(hidden: Hidden) -> list[Hint]:
+    answering = Deployment.objects.filter(status__in=ANSWERING_STATUSES)
+    return [
         Hint(
-            Node.objects.filter(status=NodeStatus.ONLINE).exists(),
+            Node.objects.filter(status=NodeStatus.ONLINE).exclude(pk__in=hidden.nodes).exists(),
             _("Connect a node"),
             reverse("nodes"),
         ),
         Hint(Model.objects.exists(), _("Import a model"), reverse("models")),
         Hint(
-            Deployment.objects.filter(status__in=ANSWERING_STATUSES).exists(),
+            answering.exclude(pk__in=hidden.deployments).exists(),
             _("Deploy it over your nodes"),
             reverse("deployments"),
         ),
+    ]
+
+
+def _to_ask(user: int) -> list[Hint]:
+    return [
         Hint(
             Conversation.objects.filter(user=user).exists(),
             _("Say something in the playground"),
@@ -88,4 +107,3 @@ def _hints(request: HttpRequest) -> list[Hint]:
             reverse("api-keys"),
         ),
     ]
-    return [] if all(hint.done for hint in hints) else hints

@@ -133,3 +133,15 @@ def test_people_are_listed_with_their_teams(operator: Client) -> None:
     team = Team.objects.create(name="research")
     team.members.add(person("lin", Role.VIEWER))
     assert f'href="/settings/teams/{team.pk}/">research' in body(operator, PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("role", "steps"), [(Role.VIEWER, 0), (Role.MEMBER, 2), (Role.OPERATOR, 5), (Role.ADMIN, 5)]
+)
+def test_an_empty_panel_offers_everybody_what_they_may_do(role: Role, steps: int) -> None:
+    client = Client()
+    client.force_login(person("lin", role))
+    text = body(client, "/")
+    assert text.count('<li class="hint') == steps
+    for label in ("Deploy a model", "Add a node"):
+        assert (f">{label}</a>" in text) == (steps == 5)
