@@ -70,6 +70,7 @@ class QuietRuleForm(_QuietRuleForm):
                     self.add_error(name, _("Enter it, or let the rule hold always."))
         if all(cleaned.get(name) is None for name in WISHES) and not self.errors:
             self.add_error(
-                "power_watts", _("Ask for something: a power limit, a clock or a batch cap.")
+                "power_watts",
+                _("Ask for something: a power limit, a highest clock, or answers at once."),
             )
         return cleaned

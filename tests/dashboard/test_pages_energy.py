@@ -134,6 +134,19 @@ def test_a_tariff_is_entered_and_a_line_removed(operator: Client) -> None:
     assert not TariffRate.objects.exists()
 
 
+def test_a_first_line_is_offered_for_the_whole_day_from_today(operator: Client) -> None:
+    offered = operator.get("/monitor/energy/").context["rate_form"].initial
+    assert offered == {"since": timezone.localdate(), "begins": time.min, "ends": time.min}
+
+
+def test_a_further_line_is_offered_for_the_tariff_that_is_there(operator: Client) -> None:
+    TariffRate.objects.create(
+        name="Day", price=Decimal("0.3"), since=date(2026, 1, 1), begins=time(6), ends=time(22)
+    )
+    offered = operator.get("/monitor/energy/").context["rate_form"].initial
+    assert offered["since"] == date(2026, 1, 1)
+
+
 def test_a_line_that_cannot_be_is_refused_at_its_field(operator: Client) -> None:
     answer = operator.post(
         "/monitor/energy/rates/", {"price": "-1", "since": "2026-01-01", "begins": "9", "ends": ""}

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import time
 from decimal import Decimal
 from typing import cast, get_args
+from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -11,6 +13,7 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
@@ -159,7 +162,7 @@ def _page(
             "currency": ledger.prices.currency,
             "rates": _rates(),
             "prices_form": prices or PriceListForm(instance=ledger.prices),
-            "rate_form": rate or TariffRateForm(),
+            "rate_form": rate or TariffRateForm(initial=_next_line(ledger.prices)),
             "prices_open": prices is not None,
             "rate_open": rate is not None,
             "may_operate": may_operate(request),
@@ -247,6 +250,17 @@ def _cloud_cost(ledger: Ledger, account: Account) -> tuple[Decimal | None, str]:
         return None, _(per_token(account, {}).reason)
     price = cloud.price(tokens.prompt, tokens.generated)
     return price * MILLION / Decimal(str(tokens.generated)), ""
+
+
+def _next_line(prices: PriceList) -> dict[str, object]:
+    """A line for the whole day; of the newest tariff, since one of a later day would end it."""
+    newest = TariffRate.objects.order_by("since").last()
+    today = timezone.localdate(timezone=ZoneInfo(prices.zone))
+    return {
+        "since": newest.since if newest else today,
+        "begins": time.min,
+        "ends": time.min,
+    }
 
 
 def _rates() -> list[tuple[TariffRate, str]]:

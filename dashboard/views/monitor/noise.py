@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, time
 
 import msgspec
 from django.contrib import messages
@@ -35,6 +35,8 @@ from monitoring.models import LimitSpan, NodeLimits, PriceList, QuietRule
 from monitoring.scopes import Hidden
 
 RECENT = 20
+NIGHT = {"begins": time(22), "ends": time(7)}
+"""What the form offers; most want just that."""
 WHAT = {"power": "W", "clock": "MHz", "batch": ""}
 
 
@@ -126,7 +128,7 @@ def _page(request: HttpRequest, form: QuietRuleForm | None = None) -> HttpRespon
             "held": _held(now, hidden),
             "effects": effects(zone, hidden),
             "spans": spans,
-            "form": form or QuietRuleForm(initial={"zone": zone}, hidden=hidden),
+            "form": form or QuietRuleForm(initial={"zone": zone, **NIGHT}, hidden=hidden),
             "form_open": form is not None,
             "nodes": Node.objects.exclude(pk__in=hidden.nodes).exists(),
             "may_operate": may_operate(request),
