@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Deployment, Node
+from dashboard.models import AuditEntry, Deployment, Node
 from monitoring.alerts.bundles import ask
+from monitoring.alerts.notify import http
 from monitoring.alerts.notify.deliver import Address, address_of
 from monitoring.models import Alert, Channel, Delivery, Incident, Maintenance, Rule, Silence
 from monitoring.vault import seal
@@ -343,3 +344,19 @@ def test_an_incident_outlives_its_node(operator: Client) -> None:
     assert "box-1 is no longer part of the fleet." in body(
         operator, f"/monitor/incidents/{row.pk}/"
     )
+
+
+def test_the_trail_says_what_became_of_a_channel_and_nothing_of_a_test(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "send", lambda post: (204, b""))
+    url = "https://hooks.slack.com/services/T0/B0/very-secret"
+    operator.post("/monitor/alerts/channels/new/slack/", channel_form(url=url))
+    at = f"/monitor/alerts/channels/{Channel.objects.get().pk}"
+    for action in ("off", "test"):
+        operator.post(f"{at}/{action}/")
+    told = AuditEntry.objects.filter(action__in=["channel.off", "channel.test"]).order_by("pk")
+    assert [(entry.before, entry.after) for entry in told] == [
+        ({"on": True}, {"on": False}),
+        ({}, {}),
+    ]

@@ -89,7 +89,9 @@ def test_dingtalks_signature_stands_in_the_address() -> None:
         ("feishu", 200, b'{"code":19021,"msg":"sign match fail"}', "19021 sign match fail"),
         ("dingtalk", 200, b'{"errcode":0,"errmsg":"ok"}', ""),
         ("dingtalk", 200, b'{"errcode":310000,"errmsg":"sign not match"}', "310000 sign not match"),
-        ("dingtalk", 200, b"<html>", "<html>"),
+        ("dingtalk", 200, b"<html>", "?"),
+        ("webhook", 404, b"<!doctype html> <html lang=en>", "404 Not Found"),
+        ("webhook", 599, b" <html>", "599"),
     ],
 )
 def test_an_answer_of_200_may_be_a_refusal_all_the_same(

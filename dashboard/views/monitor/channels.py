@@ -85,7 +85,9 @@ def _edit(request: HttpRequest, form: ChannelForm) -> HttpResponse:
 def channel_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     row = get_object_or_404(Channel, pk=pk)
     with transaction.atomic():
-        note(actor_of(request), f"channel.{action}", row.name, before={"on": row.enabled})
+        before = {} if action == "test" else {"on": row.enabled}
+        after = {"on": action == "on"} if action in ("on", "off") else {}
+        note(actor_of(request), f"channel.{action}", row.name, before=before, after=after)
         if action == "delete":
             row.delete()
             messages.success(request, _("“%(channel)s” is deleted.") % {"channel": row})

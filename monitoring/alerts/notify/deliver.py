@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop as _
 
 from monitoring.alerts.notify import http, mail
 from monitoring.alerts.notify.errors import UndeliverableError
-from monitoring.alerts.notify.formats import FORMATS, refusal
+from monitoring.alerts.notify.formats import FORMATS, in_words, refusal
 from monitoring.alerts.notify.message import read, trial
 from monitoring.models import Channel, ChannelKind, Delivery, DeliveryStatus, Occasion
 from monitoring.vault import SealError, unseal
@@ -131,7 +131,7 @@ def _send(delivery: Delivery, now: datetime) -> tuple[str, dict[str, Any]]:
     status, body = http.send(post)
     if why := refusal(channel.kind, status, body):
         raise UndeliverableError(REFUSED, why=_without_secrets(why, address)[:200])
-    words = body[:400].decode(errors="replace").strip()
+    words = in_words(body[:400])
     return TAKEN, {"words": f"{status} {_without_secrets(words, address)[:120]}".strip()}
 
 

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from urllib.parse import quote_plus
 
 import msgspec
@@ -109,9 +110,9 @@ class _Verdict(msgspec.Struct):
 
 def refusal(kind: str, status: int, body: bytes) -> str:
     """Why the receiver did not take it, in its own words; empty when it did."""
-    words = body[:200].decode(errors="replace").strip()
+    words = in_words(body[:200])
     if not 200 <= status < 300:
-        return f"{status} {words}".strip()
+        return f"{status} {words or _phrase(status)}".strip()
     if kind not in ("feishu", "dingtalk"):
         return ""
     try:
@@ -120,6 +121,19 @@ def refusal(kind: str, status: int, body: bytes) -> str:
         return words or "?"
     failed = verdict.code or verdict.errcode
     return f"{failed} {verdict.msg or verdict.errmsg}".strip() if failed else ""
+
+
+def in_words(body: bytes) -> str:
+    """What a receiver says that a person can read: of a page of markup nothing."""
+    words = body.decode(errors="replace").strip()
+    return "" if words.startswith("<") else words
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
 
 
 def _colour(message: Message) -> str:
