@@ -190,6 +190,14 @@ def test_staged_and_offered_versions_are_shown(viewer: Client) -> None:
         assert "Take as an image" not in text
 
 
+def test_without_fwupd_nobody_says_that_nothing_is_offered(viewer: Client) -> None:
+    node = make_node("box-1")
+    part(node, "fwupd", "", component="other", channel="fwupd", reason="No D-Bus here.")
+    assert viewer.get("/firmware/").context["no_offers"] == "No D-Bus here."
+    part(node, "UEFI", "5", component="uefi", channel="fwupd")
+    assert viewer.get("/firmware/").context["no_offers"] == ""
+
+
 def test_boxes_beyond_four_are_chosen(viewer: Client) -> None:
     for number in range(6):
         part(make_node(f"box-{number}"), "BMC", f"1.{number}")

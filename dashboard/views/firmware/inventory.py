@@ -20,6 +20,7 @@ from dashboard.firmware.images import from_offer
 from dashboard.firmware.inventory import read_bmc
 from dashboard.firmware.matrix import columns, in_order, rows
 from dashboard.models import FirmwareImage, FirmwarePart, Node, TestedSet
+from dashboard.models.firmware import Channel
 from dashboard.views.access import hidden_of, may_operate, operator_required
 
 SHOWN = 4
@@ -52,6 +53,7 @@ def inventory(request: HttpRequest) -> HttpResponse:
             "differing": sum(row.differs for row in lines),
             "staged": sum(bool(part.staged) for column in table for part in column.parts),
             "offered": sum(bool(part.available) for column in table for part in column.parts),
+            "no_offers": _no_offers([part for column in table for part in column.parts]),
             "sets": sets,
             "boxes": nodes,
             "chosen": {node.pk for node in shown},
@@ -59,6 +61,15 @@ def inventory(request: HttpRequest) -> HttpResponse:
             "old": timezone.now() - OLD,
         },
     )
+
+
+def _no_offers(parts: Sequence[FirmwarePart]) -> str:
+    """Why nobody can say what is offered; empty where some box can."""
+    fwupd = [part for part in parts if part.channel == Channel.FWUPD]
+    if any(part.available for part in parts) or any(part.active for part in fwupd):
+        return ""
+    reasons = [part.reason for part in fwupd if part.reason]
+    return str(reasons[0]) if reasons else _("No box has told yet what fwupd offers it.")
 
 
 def _with_firmware(nodes: Sequence[Node]) -> list[Node]:
