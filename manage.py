@@ -15,9 +15,14 @@ def main() -> int:
 
     use_running_servers()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:  # A person's to put right, so a sentence will do.
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

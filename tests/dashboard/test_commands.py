@@ -1,6 +1,10 @@
 """`manage.py api_key` and `manage.py node_token` print one secret and nothing else."""
 
+import os
+import subprocess
+import sys
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -61,3 +65,22 @@ def test_what_they_make_is_in_the_audit_trail() -> None:
         ("node.token", "box"),
     ]
     assert not [one for one in secrets if one in str(list(entries.values()))]
+
+
+def test_a_command_before_the_first_start_says_what_is_missing_in_a_sentence(
+    tmp_path: Path,
+) -> None:
+    root = Path(__file__).parents[2]
+    known = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "export"],
+        cwd=root,
+        env={**known, "TANDEM_STATE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[0].startswith("DATABASE_URL is not set.")
+    assert "Traceback" not in ran.stderr

@@ -92,7 +92,7 @@ def test_after_a_rotation_the_old_key_may_go(vault_file: Path) -> None:
     before = opened(user)
     [old] = vault_file.read_text().split()
     assert "A new key was made." in run()
-    assert "1 old keys are forgotten." in run("--drop-old")
+    assert "Old keys forgotten: 1." in run("--drop-old")
     assert old not in vault_file.read_text()
     assert opened(user) == before
     assert AuditEntry.objects.filter(action="secret.rotate").exists()

@@ -92,7 +92,7 @@ class Command(BaseCommand):
         if outcome.old:
             self._tell(outcome, "sealed with an old key")
             raise CommandError("Old keys are still needed. Run manage.py rotate_secrets first.")
-        self.stdout.write(f"{vault.keep_first_key()} old keys are forgotten.")
+        self.stdout.write(f"Old keys forgotten: {vault.keep_first_key()}.")
 
     def _tell(self, outcome: resealing.Outcome, what: str) -> None:
         for kind, count in sorted(outcome.old.items()):
