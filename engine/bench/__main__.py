@@ -35,6 +35,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         help="tokens per second of two ranks against one of two threads, and of a pipeline with a "
         "batch for each stage against one with a single batch",
     )
+    what.add_argument(
+        "--compare",
+        action="store_true",
+        help="the engine beside what one would use instead; `--compare --help` tells its options",
+    )
     parser.add_argument(
         "--steps", type=_positive, default=2000, help="of --scheduler, of each kind (default 2000)"
     )
@@ -75,7 +80,13 @@ def measure(options: argparse.Namespace) -> msgspec.Struct:
 
 
 def main() -> int:
-    options = parse(sys.argv[1:])
+    arguments = sys.argv[1:]
+    if "--compare" in arguments:
+        from engine.bench.compare import command
+
+        arguments.remove("--compare")
+        return command.main(arguments)
+    options = parse(arguments)
     try:
         report = measure(options)
     except EngineError as error:
