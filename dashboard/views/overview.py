@@ -94,7 +94,7 @@ def _to_deploy(hidden: Hidden) -> list[Hint]:
     ]
 
 
-def _to_ask(user: int) -> list[Hint]:
+def _to_ask(user: int | None) -> list[Hint]:
     return [
         Hint(
             Conversation.objects.filter(user=user).exists(),
