@@ -13,6 +13,10 @@ from dashboard.models import FirmwareImage, FirmwarePart
 from monitoring.scopes import NOTHING, Hidden
 
 
+MONTHLY = "monthly-"
+"""How tokens of roll-outs begin that nobody has made."""
+
+
 def fitting_parts(image: FirmwareImage, hidden: Hidden = NOTHING) -> list[FirmwarePart]:
     """Parts that the image may go on, one a node, by the nodes' names."""
     rows = FirmwarePart.objects.filter(component=image.component, updatable=True)
@@ -73,6 +77,12 @@ class RolloutForm(forms.Form):
         assert isinstance(first, forms.ChoiceField)
         names = [(str(part.pk), part.node.name) for part in self.offered]
         first.choices = [("", _("the first by name")), *names]
+
+    def clean_token(self) -> str:
+        token = str(self.cleaned_data["token"])
+        if token.startswith(MONTHLY):  # Else it would be taken for the panel's own roll-out.
+            raise forms.ValidationError(_("Open the form again."))
+        return token
 
     def clean_not_before(self) -> Any:
         begins = self.cleaned_data["not_before"]

@@ -12,6 +12,7 @@ from dashboard import canary
 from dashboard.canary import CanaryError, Measured
 from dashboard.choices import ACTIVE_JOB_STATUSES, JobStatus, ReplicaStatus
 from dashboard.jobs.base import Again, Done, Outcome, StepFailed
+from dashboard.jobs.prepare import check_file
 from dashboard.lifecycle import replacing
 from dashboard.lifecycle.changes import locked
 from dashboard.lifecycle.preview import IN_PLACE, LIVE
@@ -40,6 +41,8 @@ class Compare:
     def run(self, job: Job) -> Outcome:
         if job.state["way"] == LIVE or "before" in job.state:
             return Done()
+        # Before anything ends that still answers: it could not be started again either.
+        check_file(replacing.model_of(revision_of(job)))
         job.state["before"] = None
         for replica in replacing.primaries(job.deployment):
             if replica.status == ReplicaStatus.READY:

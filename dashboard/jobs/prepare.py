@@ -12,7 +12,7 @@ from dashboard.choices import ACTIVE_JOB_STATUSES, JobKind, NodeStatus
 from dashboard.errors import PlacementError
 from dashboard.jobs.base import Again, Done, Outcome, StepFailed, slot_worked_on
 from dashboard.lifecycle.capacity import find_placement
-from dashboard.models import Job, Node
+from dashboard.models import Job, Model, Node
 from dashboard.placement import Placement, gigabytes
 from dashboard.sentences import Sentence, sentence_of
 from engine.checkpoint import open_checkpoint
@@ -23,6 +23,18 @@ GATHERING = timedelta(seconds=8)
 """After the first node came back, the others are given this long before ranks are placed."""
 
 
+def check_file(model: Model) -> None:
+    """Raises StepFailed where it cannot be loaded, or is another one than was imported."""
+    try:
+        checkpoint = open_checkpoint(Path(model.path))
+        checkpoint.tokenizer  # noqa: B018 - reading it is the check
+    except EngineError as error:
+        raise StepFailed(sentence_of(error)) from error
+    if checkpoint.size_bytes != model.size_bytes or checkpoint.config != model.shape:
+        words = _("The file of %(model)s is not the one that was imported; import it again.")
+        raise StepFailed(Sentence(words, model=model.name))
+
+
 class CheckFile:
     name = "check"
     title = _("Check the model file")
@@ -30,18 +42,7 @@ class CheckFile:
 
     def run(self, job: Job) -> Outcome:
         model = slot_worked_on(job).served_model
-        try:
-            checkpoint = open_checkpoint(Path(model.path))
-            checkpoint.tokenizer  # noqa: B018 - reading it is the check
-        except EngineError as error:
-            raise StepFailed(sentence_of(error)) from error
-        if checkpoint.size_bytes != model.size_bytes or checkpoint.config != model.shape:
-            raise StepFailed(
-                Sentence(
-                    _("The file of %(model)s is not the one that was imported; import it again."),
-                    model=model.name,
-                )
-            )
+        check_file(model)
         return Done(Sentence(_("%(size)s, unchanged"), size=gigabytes(model.size_bytes)))
 
     def overdue(self, job: Job) -> Sentence:

@@ -153,9 +153,13 @@ def bring_up(deployment: Deployment, revision: Revision, index: int) -> Job:
     return candidates.bring_up(slot, BY)
 
 
+def model_of(revision: Revision) -> Model:
+    return Model.objects.get(name=revision.content["model"])
+
+
 def verdict(new: Measured, old: Measured | None, revision: Revision) -> Sentence | None:
     before = revision.replaces.content.get("model") if revision.replaces else None
-    model = Model.objects.get(name=revision.content["model"])
+    model = model_of(revision)
     return canary.verdict(
         new,
         old,

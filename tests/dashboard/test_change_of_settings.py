@@ -13,7 +13,7 @@ from dashboard.errors import StatusConflict
 from dashboard.jobs import change as change_steps
 from dashboard.lifecycle import revisions
 from dashboard.lifecycle.preview import ChangeWay, Preview
-from dashboard.models import Deployment, Event, Job, Node, Replica, Revision, Slot
+from dashboard.models import Deployment, Event, Job, Model, Node, Replica, Revision, Slot
 from tests.dashboard.fake_agent import FakeAgent
 from tests.dashboard.fleet_cast import Fleet, Worker, fleet, worker
 from tests.dashboard.test_fallback import live, there
@@ -260,6 +260,27 @@ async def test_in_place_a_bad_one_gives_way_to_the_old_settings(
         await at_rest(cast)
         assert (await cast.fresh()).status == "ready"
         assert await state_of(revision) == "failed"
+
+
+async def test_in_place_nothing_ends_while_the_models_file_is_gone(
+    worker: Worker, heads: Heads
+) -> None:
+    async with fleet(worker, max_model_len=1000) as cast:
+        await cast.deploy()
+        await at_rest(cast)
+        old = await live("primary")
+        planned = max([rank.planned_bytes or 0 async for rank in old.ranks.all()])
+        floor = (16 * 2**30 - int(planned * 1.5) - 300 * 2**20) // 2**20
+        await Node.objects.aupdate(settings={"memory_floor_mb": floor})
+        revision = await propose(cast, kv_cache_tokens=1040)
+        assert (await look(cast, revision)).way == ChangeWay.IN_PLACE
+        await Model.objects.aupdate(path="/nowhere/model.gguf")
+        await apply(cast, revision)
+        await at_rest(cast)
+        assert await state_of(revision) == "failed"
+        assert "/nowhere/model.gguf" in str((await Revision.objects.aget(pk=revision.pk)).outcome)
+        assert [row.pk async for row in Replica.objects.all()] == [old.pk]
+        assert ((await live("primary")).status, (await cast.fresh()).status) == ("ready", "ready")
 
 
 async def test_what_does_not_fit_at_all_is_refused_with_the_numbers(

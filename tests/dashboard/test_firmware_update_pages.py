@@ -67,6 +67,13 @@ def test_two_people_bring_an_update_on_its_way(pair: Pair) -> None:
     assert "asked for by ada" in shown
 
 
+def test_nobody_makes_the_panels_own_monthly_roll_out(pair: Pair) -> None:
+    ada, image = client("ada"), add_image("BIOS")
+    form = filled_in(ada, image, pair, token=f"monthly-2026-12-{image.pk}", allow_downgrade="on")
+    assert ada.post(f"/firmware/updates/new/{image.pk}/", form).status_code == 422
+    assert not Rollout.objects.exists()
+
+
 def test_a_way_back_needs_no_tick(pair: Pair) -> None:
     rollout = pair.draft(image=add_image("BIOS", reversible=True))
     updates.conclude_verification(rollout, None)
