@@ -12,7 +12,6 @@ from dashboard.firmware.fitting import fits
 from dashboard.models import FirmwareImage, FirmwarePart
 from monitoring.scopes import NOTHING, Hidden
 
-
 MONTHLY = "monthly-"
 """How tokens of roll-outs begin that nobody has made."""
 
