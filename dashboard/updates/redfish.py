@@ -228,13 +228,13 @@ def _accepted(reply: Reply) -> Reply:
 
 def _task(state: str, body: dict[str, Any]) -> Task:
     percent = body.get("PercentComplete")
-    known = isinstance(percent, int | float) and 0 <= percent <= 100
+    told = isinstance(percent, int | float) and 0 <= percent <= 100
     messages = body.get("Messages")
     found = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
     ids = [str(one.get("MessageId", "")) for one in found]
     return Task(
         state,
-        float(percent) if known else None,
+        float(percent or 0) if told else None,
         "; ".join(filter(None, (_words(one) for one in found)))[:300],
         any("AwaitToActivate" in one or "ResetRequired" in one for one in ids),
     )
