@@ -1,6 +1,6 @@
 # make run   set everything up and start Tandem
 # make test  every test; make lint  formatting, types, import rules
-# make bench what the scheduler, collectives and parallel plans cost, as JSON
+# make bench the engine measured, beside others with PEERS="--peer …" (docs/benchmark.md)
 # make chaos faults on a fleet of two network namespaces, losses counted; make soak  memory over time
 
 SHELL := /bin/bash
@@ -38,10 +38,12 @@ else
 	exit $$status
 endif
 
+# Installs no peer: PEERS names those that are there.
 bench: $(VENV)/.installed
 	$(BIN)/python -m engine.bench --scheduler
 	$(BIN)/python -m engine.bench --collectives
 	$(BIN)/python -m engine.bench --parallel
+	$(BIN)/python -m engine.bench --compare --json var/bench/report.json --html var/bench/report.html $(PEERS)
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .

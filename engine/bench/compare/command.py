@@ -107,15 +107,15 @@ def measure(options: argparse.Namespace) -> Report:
     config = open_checkpoint(model).config
     rows = tuple(count for count in MULTIPLY_ROWS if count == 1 or not options.quick)
     with Contest(cast, setting) as contest:
-        contest.measure_machine(shapes(config), rows)
         contest.open()
         _check_ours(contest)
+        contest.measure_machine(shapes(config), rows)
         contest.run(todo, rounds)
         contest.measure_machine(shapes(config), rows)
     found = rows_of(contest.places, todo)
     limits = _limits(contest, sizes, operations(config))
     return report(
-        contest,
+        contest.places,
         limits,
         verdicts(found, limits),
         found,

@@ -9,13 +9,14 @@ import msgspec
 from engine.errors import ConfigError
 
 IMPORT_SECONDS = 30.0
+PLAYERS = "engine.bench.compare.players"
 ROOT = Path(__file__).resolve().parents[3]
 
 
 class Entrant(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     module: str
-    """Of `players`."""
+    """Run with -m."""
     python: str = sys.executable
     ours: bool = False
     settings: dict[str, str] = {}
@@ -24,7 +25,7 @@ class Entrant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def command(self) -> list[str]:
-        return [self.python, "-m", f"engine.bench.compare.players.{self.module}"]
+        return [self.python, "-m", self.module]
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ OURS = {
     "tandem-int8": {"dtype": "int8", "kv_dtype": "int8"},
     "tandem-int4": {"dtype": "int4", "kv_dtype": "int8"},
 }
-MACHINE = Entrant(key="machine", module="machine")
+MACHINE = Entrant(key="machine", module=f"{PLAYERS}.machine")
 
 
 def entrants(
@@ -63,7 +64,10 @@ def entrants(
 
 def _ours(name: str, settings: dict[str, dict[str, str]]) -> Entrant:
     return Entrant(
-        key=name, module="tandem", ours=True, settings=OURS[name] | settings.get(name, {})
+        key=name,
+        module=f"{PLAYERS}.tandem",
+        ours=True,
+        settings=OURS[name] | settings.get(name, {}),
     )
 
 
@@ -72,7 +76,7 @@ def _peer(name: str, python: str, settings: dict[str, dict[str, str]]) -> Entran
     _check(name, peer, python)
     return Entrant(
         key=name,
-        module=name,
+        module=f"{PLAYERS}.{name}",
         python=python,
         settings=settings.get(name, {}),
         needs_folder=peer.needs_folder,

@@ -28,11 +28,13 @@ def page(report: Report) -> str:
             f"<style>{_STYLE()}</style></head><body><main>",
             _head(report),
             _targets(report.verdicts),
+            '<div class="charts">',
             "".join(
                 f'<section class="card"><h2>{_text(each["title"])}</h2>'
                 f'<p>{_text(each["note"])}</p><div class="plot" id="{each["id"]}"></div></section>'
                 for each in charts(report)
             ),
+            "</div>",
             _values(report),
             _limits(report),
             _players(report.players),

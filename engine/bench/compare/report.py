@@ -5,7 +5,7 @@ import time
 import msgspec
 
 from engine import VERSION
-from engine.bench.compare.contest import Contest, Place
+from engine.bench.compare.contest import Place
 from engine.bench.compare.hardware import Hardware
 from engine.bench.compare.limits import Limits
 from engine.bench.compare.spread import Better, Spread, best, ratios
@@ -92,7 +92,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report(
-    contest: Contest,
+    places: list[Place],
     limits: Limits | None,
     verdicts: list[Verdict],
     rows: list[Row],
@@ -113,7 +113,7 @@ def report(
         threads=threads,
         rounds=rounds,
         quick=quick,
-        players=[_player(place) for place in contest.places],
+        players=[_player(place) for place in places],
         rows=rows,
         limits=limits,
         verdicts=verdicts,
