@@ -113,7 +113,13 @@ def _decode(sizes: Sizes, batch: int) -> Work:
 
 def _noisy(sizes: Sizes) -> Work:
     batch = sizes.noisy_batch
-    ask = asks.Decode(batch=batch, context=sizes.context, tokens=sizes.noisy_tokens)
+    ask = asks.Decode(
+        batch=batch,
+        context=sizes.context,
+        tokens=sizes.noisy_tokens,
+        # Some become so slow that they would never end.
+        most_seconds=15.0,
+    )
     return Work(
         name="noisy",
         needs=asks.DECODE,

@@ -1,8 +1,10 @@
 """llama.cpp through its low-level API: the GGUF file as it is, one sequence a row, greedy."""
 
 import ctypes
+import itertools
 import os
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import llama_cpp as lc
@@ -18,12 +20,27 @@ ROOM = 128
 """Tokens that a sequence may grow beyond its context."""
 HALF = 2
 """Bytes of a number in its cache, by default."""
+TRIAL_BATCHES = (1, 8)
+TRIAL_CONTEXT, TRIAL_TOKENS = 64, 16
+_FLASH = {"as it chooses": -1, "off": 0, "on": 1}
+
+
+@dataclass(frozen=True)
+class _Choice:
+    unified: bool = False
+    """One cache for all sequences, rather than one for each."""
+    flash: str = "as it chooses"
+
+    def __str__(self) -> str:
+        cache = "one cache for all sequences" if self.unified else "a cache for each sequence"
+        return f"{cache}, flash attention {self.flash}"
 
 
 class LlamaCpp(Player):
     def __init__(self) -> None:
         lc.llama_backend_init()
         self._contexts: dict[tuple[int, int], _Context] = {}
+        self._choice = _Choice()
 
     def on_open(self, ask: asks.Open) -> asks.Opened:
         parameters = lc.llama_model_default_params()
@@ -40,11 +57,21 @@ class LlamaCpp(Player):
         context.free()
         return asks.Opened(
             name=f"llama.cpp ({lc.__package__} {lc.__version__})",
-            how=f"the GGUF file's own number type, half-precision keys and values, "
-            f"{ask.threads} threads, flash attention as it chooses",
+            how=self._how(),
             works=[asks.DECODE, asks.PREFILL, asks.FIRST_TOKEN],
             step_bytes=int(lc.llama_model_size(self._model)),
             kv_token_bytes=self._kv_token_bytes(),
+        )
+
+    def on_tune(self, ask: asks.Tune) -> asks.Tuned:
+        """One cache or many, flash attention or not: the least time over two batch sizes."""
+        seconds: dict[_Choice, float] = {}
+        for unified, flash in itertools.product((False, True), ("off", "on")):
+            self._choice = choice = _Choice(unified, flash)
+            seconds[choice] = sum(self._trial(batch) for batch in TRIAL_BATCHES)
+        self._choice = min(seconds, key=lambda choice: seconds[choice])
+        return asks.Tuned(
+            self._how(), int(lc.llama_model_size(self._model)), self._kv_token_bytes()
         )
 
     def on_decode(self, ask: asks.Decode) -> asks.Timed:
@@ -78,7 +105,8 @@ class LlamaCpp(Player):
         count = ask.prefix + ask.own
         if not ask.shared:
             return asks.Timed(self._first(prefix + own), count)
-        context = self._context(2, count + ROOM)
+        # In one cache the copy is no copy: both sequences own the same cells.
+        context = self._context(2, count + ROOM, _Choice(True, self._choice.flash))
         context.feed(0, prefix, 0)
         began = time.perf_counter()
         context.copy(0, 1)
@@ -95,8 +123,22 @@ class LlamaCpp(Player):
         context.free()
         return seconds
 
-    def _context(self, rows: int, tokens: int) -> "_Context":
-        return _Context(self._model, rows, tokens, self._threads, self._vocabulary)
+    def _trial(self, batch: int) -> float:
+        ask = asks.Decode(batch=batch, context=TRIAL_CONTEXT, tokens=TRIAL_TOKENS)
+        seconds = min(self.on_decode(ask).seconds for _ in range(3))
+        self._contexts.pop((batch, TRIAL_CONTEXT)).free()
+        return seconds
+
+    def _how(self) -> str:
+        return (
+            "the GGUF file's own number type, half-precision keys and values, "
+            f"{self._threads} threads, {self._choice}"
+        )
+
+    def _context(self, rows: int, tokens: int, choice: _Choice | None = None) -> "_Context":
+        return _Context(
+            self._model, rows, tokens, self._threads, self._vocabulary, choice or self._choice
+        )
 
     def _kv_token_bytes(self) -> int:
         heads, all_heads = lc.llama_model_n_head_kv(self._model), lc.llama_model_n_head(self._model)
@@ -107,7 +149,9 @@ class LlamaCpp(Player):
 class _Context:
     """Room for `rows` sequences of `tokens` each."""
 
-    def __init__(self, model: Any, rows: int, tokens: int, threads: int, vocabulary: int) -> None:
+    def __init__(
+        self, model: Any, rows: int, tokens: int, threads: int, vocabulary: int, choice: _Choice
+    ) -> None:
         parameters = lc.llama_context_default_params()
         # Each sequence's room is a multiple of 256 in its cache.
         parameters.n_ctx = rows * (-(-tokens // 256) * 256)
@@ -115,6 +159,8 @@ class _Context:
         parameters.n_seq_max = rows
         parameters.n_threads = parameters.n_threads_batch = threads
         parameters.no_perf = True
+        parameters.kv_unified = choice.unified
+        parameters.flash_attn_type = _FLASH[choice.flash]
         self._context: Any = lc.llama_init_from_model(model, parameters)
         if not self._context:
             raise Refused(f"llama.cpp has no room for {rows} sequences of {tokens} tokens.")
