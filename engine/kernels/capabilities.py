@@ -12,6 +12,8 @@ from engine.kernels.fp8 import Fp8Linear
 from engine.kernels.int4 import Int4Linear
 from engine.kernels.int8 import Int8ExactFp32Linear, Int8OneDnnLinear
 from engine.kernels.linear import Fp32Linear, LinearFactory
+from engine.kernels.native import NAMES, Int4NativeLinear, Int8NativeLinear
+from engine.native.library import native
 
 
 def instruction_sets() -> frozenset[str]:
@@ -38,6 +40,7 @@ def choose_head(config: EngineConfig) -> LinearFactory:
 
 
 def _choose(config: EngineConfig, sets: frozenset[str]) -> tuple[str, LinearFactory]:
+    library = native()
     match config.dtype:
         case "fp32":
             return "fp32", Fp32Linear
@@ -45,6 +48,11 @@ def _choose(config: EngineConfig, sets: frozenset[str]) -> tuple[str, LinearFact
             return "bf16", Bf16NativeLinear
         case "bf16":
             return "bf16 upcast", Bf16UpcastLinear
+        case "int8" if library is not None:
+            return f"int8 {NAMES[library.instructions]}", Int8NativeLinear
+        case "int4" if library is not None:
+            name = f"int4 {NAMES[library.instructions]}, group {config.int4_group}"
+            return name, partial(Int4NativeLinear, group=config.int4_group)
         case "int8" if sets & FAST_INT8:
             return "int8 oneDNN", Int8OneDnnLinear
         case "int8":

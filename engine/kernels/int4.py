@@ -26,7 +26,9 @@ class Int4Linear:
         self._rows, self._columns = weight.shape
         self._bias = bias
         self._group = group
-        codes, scales = _quantized(weight, group)
+        codes, scales = quantized(weight, group)
+        below = (0, 0, 0, -self._rows % ROW_UNIT)
+        codes, scales = F.pad(codes, below), F.pad(scales, (0, 0, *below))
         self._codes = torch.ops.aten._convert_weight_to_int4pack_for_cpu(
             codes.to(torch.int32), _INNER_TILES
         )
@@ -45,15 +47,14 @@ class Int4Linear:
         return add_bias(product[:, : self._rows].float(), self._bias)
 
 
-def _quantized(weight: Tensor, group: int) -> tuple[Tensor, Tensor]:
-    """Padded codes, uint8 (rows, columns), and scales with centres (rows, groups, 2)."""
-    rows, columns = weight.shape
-    below = -rows % ROW_UNIT
+def quantized(weight: Tensor, group: int) -> tuple[Tensor, Tensor]:
+    """Codes, uint8 (rows, columns padded to whole groups), and scales with centres, float32
+    (rows, groups, 2)."""
+    columns = weight.shape[1]
     codes, scales = [], []
     for part in torch.split(weight, max(1, _CHUNK // columns)):
         padded = F.pad(part, (0, -columns % group))
         code, scale, centre = quantize_groups(padded, group)
         codes.append(code.to(torch.uint8).view(padded.shape))
         scales.append(torch.cat((scale, centre), dim=2))
-    padding = (0, 0, 0, below)
-    return F.pad(torch.cat(codes), padding), F.pad(torch.cat(scales), (0, 0, *padding))
+    return torch.cat(codes), torch.cat(scales)

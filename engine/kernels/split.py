@@ -12,11 +12,11 @@ class SplitLinear:
     """Rows packed one part after the other, so that no more than a part is ever float32."""
 
     def __init__(self, parts: Sequence[Linear]) -> None:
-        self._parts = tuple(parts)
+        self.parts = tuple(parts)
 
     @property
     def nbytes(self) -> int:
-        return sum(part.nbytes for part in self._parts)
+        return sum(part.nbytes for part in self.parts)
 
     def __call__(self, x: Tensor) -> Tensor:
-        return torch.cat([part(x) for part in self._parts], dim=1)
+        return torch.cat([part(x) for part in self.parts], dim=1)

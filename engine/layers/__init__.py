@@ -3,7 +3,7 @@
 from engine.layers.attend import Attend
 from engine.layers.attention import Attention
 from engine.layers.cache import KVCache
-from engine.layers.inputs import AttentionGroup, Reach, StepInputs
+from engine.layers.inputs import AttentionGroup, Reach, RowTables, StepInputs
 from engine.layers.mlp import GatedMLP
 from engine.layers.norm import RMSNorm
 from engine.layers.rotary import Rotary
@@ -20,5 +20,6 @@ __all__ = [
     "RMSNorm",
     "Reach",
     "Rotary",
+    "RowTables",
     "StepInputs",
 ]

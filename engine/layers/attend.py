@@ -30,8 +30,8 @@ class Attend:
         """In a cache of latents, an entry is key and value at once."""
         self._cache = cache
         self._layer = layer
-        self._scale = scale
-        self._softcap = softcap
+        self.scale = scale
+        self.softcap = softcap
         self._value_dim = cache.value_dim or cache.key_dim
 
     def __call__(self, queries: Tensor, group: AttentionGroup) -> Tensor:
@@ -40,7 +40,7 @@ class Attend:
         heads = queries.shape[1]
         q = queries.view(group.rows, group.queries, kv_heads, -1, queries.shape[2])
         q = q.transpose(1, 2).reshape(group.rows, kv_heads, -1, queries.shape[2])
-        if group.mask is None or self._softcap is not None:
+        if group.mask is None or self.softcap is not None:
             out = self._in_parts(q, group)
         else:
             out = self._at_once(q, group, group.mask)
@@ -53,7 +53,7 @@ class Attend:
 
     def _at_once(self, q: Tensor, group: AttentionGroup, mask: Tensor) -> Tensor:
         keys, values = self._read(group.tables, group.rows)
-        return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask, scale=self._scale)
+        return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask, scale=self.scale)
 
     def _in_parts(self, q: Tensor, group: AttentionGroup) -> Tensor:
         """The running softmax: what was summed so far is scaled down when a larger score comes."""
@@ -62,10 +62,10 @@ class Attend:
         weight = q.new_zeros(*shape, 1)
         # Finite, so that a part in which a query sees nothing gives zeros and not NaN.
         peak = q.new_full((*shape, 1), torch.finfo(q.dtype).min)
-        q = q * self._scale
+        q = q * self.scale
         for first, part in self._parts(group, shape.numel()):
             keys, values = self._read(part, group.rows)
-            scores = soften(q @ keys.transpose(-1, -2), self._softcap)
+            scores = soften(q @ keys.transpose(-1, -2), self.softcap)
             hide(scores, group, first)
             higher = torch.maximum(peak, scores.amax(dim=-1, keepdim=True))
             shares = scores.sub_(higher).exp_()

@@ -25,39 +25,40 @@ class Attention:
         heads: int,
         attend: Attend,
         group: Group,
-        sliding: bool = False,
+        window: int | None = None,
         norms: tuple[RMSNorm, RMSNorm] | None = None,
     ) -> None:
-        """`norms`: of each query head and of each key head, before they are rotated."""
+        """`window`: a query sees itself and window - 1 tokens before it; None: all of them.
+        `norms`: of each query head and of each key head, before they are rotated."""
         self.qkv = qkv
         self.output = output
-        self._cache = cache
-        self._layer = layer
-        self._heads = heads
-        self._attend = attend
-        self._group = group
-        self._sliding = sliding
-        self._norms = norms
+        self.cache = cache
+        self.layer = layer
+        self.heads = heads
+        self.attend = attend
+        self.group = group
+        self.window = window
+        self.norms = norms
 
     def __call__(self, x: Tensor, inputs: StepInputs, angles: tuple[Tensor, Tensor]) -> Tensor:
         """(tokens, hidden) to the same, summed over the group."""
         queries, keys, values = self._project(x, angles)
-        self._cache.write(self._layer, inputs.slots, keys, values)
-        groups = inputs.windowed if self._sliding else inputs.groups
+        self.cache.write(self.layer, inputs.slots, keys, values)
+        groups = inputs.windowed if self.window else inputs.groups
         attended = [
-            self._attend(queries[group.start : group.start + group.tokens], group)
+            self.attend(queries[group.start : group.start + group.tokens], group)
             for group in groups
         ]
         joined = attended[0] if len(attended) == 1 else torch.cat(attended)
-        return self._group.all_reduce(self.output(joined.view(len(x), -1)))
+        return self.group.all_reduce(self.output(joined.view(len(x), -1)))
 
     def _project(self, x: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated queries, rotated keys and values, each (tokens, heads, head dim)."""
-        heads, kv_heads = self._heads, self._cache.kv_heads
-        mixed = self.qkv(x).view(len(x), heads + 2 * kv_heads, self._cache.key_dim)
+        heads, kv_heads = self.heads, self.cache.kv_heads
+        mixed = self.qkv(x).view(len(x), heads + 2 * kv_heads, self.cache.key_dim)
         turned, values = mixed[:, : heads + kv_heads], mixed[:, heads + kv_heads :]
-        if self._norms is not None:
-            of_queries, of_keys = self._norms
+        if self.norms is not None:
+            of_queries, of_keys = self.norms
             turned = torch.cat((of_queries(turned[:, :heads]), of_keys(turned[:, heads:])), dim=1)
         turned = rotate(turned, *angles)
         return turned[:, :heads], turned[:, heads:], values

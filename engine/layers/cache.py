@@ -30,11 +30,14 @@ class KVCache:
         self.key_dim = key_dim
         self.value_dim = value_dim
         self.dtype = dtype
+        self.version = 0
+        """Another one whenever the memory is another."""
         self.resize(num_blocks)
 
     def resize(self, num_blocks: int) -> None:
         """Make room for so many blocks; what was in the old ones is gone."""
         self.num_blocks = self.padding_block = num_blocks
+        self.version += 1
         self._keys = self._pages(self.key_dim)
         self._values = self._pages(self.value_dim) if self.value_dim else None
 
@@ -44,6 +47,11 @@ class KVCache:
     @property
     def nbytes(self) -> int:
         return self._keys.nbytes + (0 if self._values is None else self._values.nbytes)
+
+    def stored(self, layer: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """One layer's keys and values as they are kept, for kernels that read them in place."""
+        values = () if self._values is None else self._values.stored(layer)
+        return self._keys.stored(layer), values
 
     def clear(self, blocks: list[int]) -> None:
         """Make `blocks` zero in every layer."""

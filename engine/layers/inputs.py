@@ -1,5 +1,6 @@
 """What one step computes, in the form the layers use."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -69,6 +70,24 @@ class AttentionGroup:
 
 
 @dataclass(frozen=True)
+class RowTables:
+    """A step's rows with their whole block tables, each tensor int64."""
+
+    firsts: Tensor
+    """Of each row: its first token in the step's flat order."""
+    starts: Tensor
+    """That token's position."""
+    counts: Tensor
+    """How many tokens of it the step computes."""
+    offsets: Tensor
+    """Where its block table begins in `tables`."""
+    tables: Tensor
+
+
+Groups = tuple[list[AttentionGroup], list[AttentionGroup]]
+
+
+@dataclass(frozen=True)
 class StepInputs:
     """A step's tokens in flat order, sequence after sequence."""
 
@@ -78,9 +97,22 @@ class StepInputs:
     """int64 (tokens,)"""
     slots: Tensor
     """Where each token's key and value go: block * block size + offset, int64 (tokens,)."""
-    groups: list[AttentionGroup]
-    """For layers that look at everything."""
-    windowed: list[AttentionGroup]
-    """For sliding layers: the same rows with only the blocks inside the window."""
+    rows: RowTables
     sampled: Tensor
     """Flat index of each row's last token whose logits are wanted, int64 (samples,)."""
+    bundle: Callable[[], Groups]
+    """Bundles the rows for attention in torch; kernels that read `rows` have no need of it."""
+
+    @cached_property
+    def _groups(self) -> Groups:
+        return self.bundle()
+
+    @property
+    def groups(self) -> list[AttentionGroup]:
+        """For layers that look at everything."""
+        return self._groups[0]
+
+    @property
+    def windowed(self) -> list[AttentionGroup]:
+        """For sliding layers: the same rows with only the blocks inside the window."""
+        return self._groups[1]

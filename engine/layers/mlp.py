@@ -18,13 +18,14 @@ class GatedMLP:
     ) -> None:
         self.gate_up = gate_up
         self.down = down
-        self._group = group
+        self.group = group
+        self.activation = activation
         self._activate = ACTIVATIONS[activation]
 
     def __call__(self, x: Tensor) -> Tensor:
         """(tokens, hidden) to the same, summed over the group."""
         gate, up = self.gate_up(x).chunk(2, dim=-1)
-        return self._group.all_reduce(self.down(self._activate(gate) * up))
+        return self.group.all_reduce(self.down(self._activate(gate) * up))
 
 
 def gelu_tanh(x: Tensor) -> Tensor:

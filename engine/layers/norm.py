@@ -9,8 +9,8 @@ class RMSNorm:
 
     def __init__(self, weight: Tensor, eps: float) -> None:
         self.weight = weight
-        self._eps = eps
+        self.eps = eps
 
     def __call__(self, x: Tensor) -> Tensor:
-        scale = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + self._eps)
+        scale = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + self.eps)
         return x * scale * self.weight

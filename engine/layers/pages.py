@@ -34,6 +34,10 @@ class Pages(ABC):
         for part in self._parts():
             part.index_fill_(1, blocks, 0)
 
+    def stored(self, layer: int) -> tuple[Tensor, ...]:
+        """What is kept of one layer: the numbers, and their scales where they have any."""
+        return tuple(part[layer] for part in self._parts())
+
     @abstractmethod
     def write(self, layer: int, slots: Tensor, entries: Tensor) -> None:
         """Store `entries` (tokens, heads, dim) at `slots`."""

@@ -21,7 +21,7 @@ def build_attention(blueprint: Blueprint, layer: int) -> Attention:
         heads=blueprint.share.heads.size,
         attend=Attend(cache, place, model.score_scale, model.attention_softcap),
         group=blueprint.mesh.tp,
-        sliding=model.is_sliding(layer),
+        window=model.sliding_window if model.is_sliding(layer) else None,
         norms=_norms(blueprint, layer),
     )
 

@@ -10,6 +10,7 @@ from engine.models.decoder import AttentionPart, Decoder, DecoderLayer, FeedForw
 from engine.models.experts import build_experts
 from engine.models.feed_forward import build_mlp
 from engine.models.latent import build_latent_attention
+from engine.models.whole import Steps, with_kernels
 from engine.shards import rank_shares
 
 
@@ -17,7 +18,11 @@ def build_decoder(blueprint: Blueprint, config: EngineConfig) -> Decoder:
     """One rank's share of the model."""
     model, share = blueprint.model, blueprint.share
     embedding = _embedding(blueprint)
-    layers = [_layer(blueprint, layer) for layer in range(share.layers.start, share.layers.stop)]
+    full, sliding = Steps(), Steps()
+    layers = [
+        with_kernels(_layer(blueprint, layer), full, sliding)
+        for layer in range(share.layers.start, share.layers.stop)
+    ]
     last = share.last_stage
     norm = blueprint.weights.norm(FINAL_NORM, model.rms_norm_eps) if last else None
     head = _head(blueprint, config, embedding) if last else None

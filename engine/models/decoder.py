@@ -38,8 +38,15 @@ class DecoderLayer:
     """Whether it looks only as far back as the window, at the local rotary's angles."""
 
     def __call__(self, x: Tensor, inputs: StepInputs, angles: Angles) -> Tensor:
+        return self.fed(self.attended(x, inputs, angles))
+
+    def attended(self, x: Tensor, inputs: StepInputs, angles: Angles) -> Tensor:
+        """The first half."""
         mixed = self.attention(self.attention_norm(x), inputs, angles)
-        x = x + (self.post_attention_norm(mixed) if self.post_attention_norm else mixed)
+        return x + (self.post_attention_norm(mixed) if self.post_attention_norm else mixed)
+
+    def fed(self, x: Tensor) -> Tensor:
+        """The second half."""
         fed = self.mlp(self.mlp_norm(x))
         return x + (self.post_mlp_norm(fed) if self.post_mlp_norm else fed)
 

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import NoReturn
 
 import msgspec
-import torch
 from torch._C._distributed_c10d import Store
 from torch.distributed import DistError
 
@@ -23,6 +22,7 @@ from engine.errors import (
 )
 from engine.errors import gettext_noop as _
 from engine.kernels import choose_linear
+from engine.kernels.native import set_threads
 from engine.models import Decoder, load_decoder
 from engine.parallel import Mesh, build_mesh, join_store, open_store
 from engine.protocol.launch import EPOCH_OVER, GIVEN_UP, ProcessSpec
@@ -104,7 +104,7 @@ class _Rank:
         self.reported = 0.0
         self.brief = False
         """Whether a short warm-up will do."""
-        torch.set_num_threads(spec.config.threads_per_rank)
+        set_threads(spec.config.threads_per_rank)
 
     def live(self) -> NoReturn:
         # A number type that this processor lacks is refused before anything is read.

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import torch
 from torch import Tensor
 
 from engine.config import BLOCK_SIZE
-from engine.layers import AttentionGroup, Reach, StepInputs
+from engine.layers import AttentionGroup, Reach, RowTables, StepInputs
 from engine.layers.attend import hidden_keys
+from engine.layers.inputs import Groups
 
 
 @dataclass(frozen=True)
@@ -58,27 +60,35 @@ def build_batch(rows: list[BatchRow], reach: Reach) -> Batch:
     slots = [_slot(row, position) for row in ordered for position in range(row.start, row.stop)]
     ends = torch.tensor([len(row.tokens) for row in ordered]).cumsum(0) - 1
     sampled = [place for place, row in enumerate(ordered) if row.sample]
-    groups, windowed = _all_groups(ordered, reach)
+    starts = ends - torch.tensor([len(row.tokens) - 1 for row in ordered])
     inputs = StepInputs(
         tokens=torch.tensor(list(chain.from_iterable(row.tokens for row in ordered))),
         positions=torch.tensor(list(chain.from_iterable(positions))),
         slots=torch.tensor(slots),
-        groups=groups,
-        windowed=windowed,
+        rows=_row_tables(ordered, starts),
         sampled=ends[torch.tensor(sampled, dtype=torch.int64)],
+        bundle=partial(_all_groups, ordered, reach),
     )
-    starts = ends - torch.tensor([len(row.tokens) - 1 for row in ordered])
     by_row = sorted(zip(order, starts.tolist(), strict=True))
     return Batch(inputs, [order[place] for place in sampled], [first for _row, first in by_row])
+
+
+def _row_tables(rows: list[BatchRow], firsts: Tensor) -> RowTables:
+    widths = torch.tensor([row.width for row in rows])
+    return RowTables(
+        firsts=firsts,
+        starts=torch.tensor([row.start for row in rows]),
+        counts=torch.tensor([len(row.tokens) for row in rows]),
+        offsets=widths.cumsum(0) - widths,
+        tables=torch.tensor(list(chain.from_iterable(row.blocks[: row.width] for row in rows))),
+    )
 
 
 def _slot(row: BatchRow, position: int) -> int:
     return row.blocks[position // BLOCK_SIZE] * BLOCK_SIZE + position % BLOCK_SIZE
 
 
-def _all_groups(
-    rows: list[BatchRow], reach: Reach
-) -> tuple[list[AttentionGroup], list[AttentionGroup]]:
+def _all_groups(rows: list[BatchRow], reach: Reach) -> Groups:
     """For the layers that see everything, and for the sliding ones. While no row is longer than
     the window they are the same."""
     window = reach.window
