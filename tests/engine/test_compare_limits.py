@@ -41,3 +41,11 @@ def test_shares_are_of_the_best_that_the_machine_did() -> None:
 
 def test_an_unmeasured_machine_has_no_limits() -> None:
     assert limits_of({}, 1, 1, {}, {}) is None
+
+
+def test_of_two_ways_to_multiply_int8_the_quicker_is_the_limit() -> None:
+    machine = {"bandwidth": [20e9], "int8-4": [0.8], "quantized-4": [0.02]}
+    opened = Opened(name="x", how="", works=[], step_bytes=100_000_000, kv_token_bytes=0)
+    limits = limits_of(machine, 200_000_000, 256, {("x", 4): 100.0}, {"x": opened})
+    assert limits is not None
+    assert limits.distances[0].of_int8 == pytest.approx(0.5)

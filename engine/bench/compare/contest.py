@@ -18,7 +18,10 @@ from engine.errors import DeadlineError
 
 OPEN_SECONDS = 1800.0
 MULTIPLY_ROWS = (1, 4, 8, 32, 1024)
-KINDS = ("int8", "fp32")
+KINDS = ("int8", "quantized", "fp32")
+PATIENCE = 20.0
+"""Seconds of one product, beyond which larger ones are not tried: where a processor lacks the
+instructions, torch's own int8 product is very slow."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,9 +103,14 @@ class Contest:
         threads = self._setting.threads
         self._note("bandwidth", machine.ask(asks.Bandwidth(threads=threads), asks.Timed, 300.0))
         for kind in KINDS:
-            for count in rows:
+            seconds = 0.0
+            for count, before in zip(rows, (rows[0], *rows), strict=False):
+                if seconds / before * count > PATIENCE:
+                    break
                 ask = asks.Multiply(threads=threads, rows=count, shapes=shapes, kind=kind)
-                self._note(f"{kind}-{count}", machine.ask(ask, asks.Timed, 300.0))
+                timed = machine.ask(ask, asks.Timed, 300.0)
+                self._note(f"{kind}-{count}", timed)
+                seconds = timed.seconds
         machine.rest()
 
     def _note(self, what: str, timed: asks.Timed) -> None:

@@ -32,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Gigabytes per second that all threads read together."""
     multiply: dict[str, Spread]
     """Milliseconds of all matrices of the model once: `int8-32` is torch._int_mm with 32 rows,
-    `fp32-32` a plain float32 product."""
+    `quantized-32` int8 through torch's quantised models, `fp32-32` a plain float32 product."""
     operations_per_second: dict[str, float]
     """By the same names, in 10^9."""
     token_operations: int
@@ -91,6 +91,8 @@ def _distance(
     seconds = batch / rate
     nbytes = (opened.step_bytes or 0) + batch * context * (opened.kv_token_bytes or 0)
     speed = nbytes / seconds / 1e9
+    # The quicker of the two ways to multiply int8 is the limit.
+    shares = [_share(multiply.get(f"{kind}-{batch}"), seconds) for kind in ("int8", "quantized")]
     return Distance(
         key=key,
         batch=batch,
@@ -99,7 +101,7 @@ def _distance(
         gigabytes_per_second=round(speed, 2),
         of_bandwidth=round(speed / bandwidth, 3),
         operations=batch * token_operations,
-        of_int8=_share(multiply.get(f"int8-{batch}"), seconds),
+        of_int8=min(filter(None, shares), default=None),
         of_fp32=_share(multiply.get(f"fp32-{batch}"), seconds),
     )
 

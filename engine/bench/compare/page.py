@@ -154,8 +154,9 @@ def _limits(report: Report) -> str:
     )
     note = (
         f"All threads together read {limits.bandwidth.high:.1f} GB/s at best. All matrices of the "
-        f"model once, by kind and rows: {rates}. A share above 100 % means that a contestant "
-        "multiplies faster than torch's own product does here."
+        f"model once, by kind and rows: {rates}. Of the two ways to multiply int8 the quicker is "
+        "the limit. A share above 100 % means that a contestant multiplies faster than torch's own "
+        "product does here."
     )
     return _table("Distance from the machine's limits", names, rows, note)
 

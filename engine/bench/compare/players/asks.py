@@ -127,7 +127,7 @@ class Multiply:
     shapes: list[tuple[int, int]]
     """(outputs, inputs)"""
     kind: str
-    """`int8` or `fp32`"""
+    """`int8`, `quantized` or `fp32`"""
 
 
 Ask = Open | Tune | Decode | Prefill | FirstToken | Serve | Bandwidth | Multiply

@@ -46,18 +46,21 @@ class Transformers(Player):
     def on_tune(self, ask: asks.Tune) -> asks.Tuned:
         """fp32 or bf16, a growing or a fixed cache: the least time over two batch sizes."""
         kept: tuple[float, Any, bool, torch.dtype] | None = None
+        tried: list[str] = []
         for dtype in (torch.float32, torch.bfloat16):
             self._model, self._dtype = self._load(dtype), dtype
             for static in (False, True):
                 self._static = static
                 self._caches.clear()
                 seconds = sum(self._trial(batch) for batch in TRIAL_BATCHES)
+                tried.append(f"{self._kind()} {1e3 * seconds:.0f} ms")
                 if kept is None or seconds < kept[0]:
                     kept = (seconds, self._model, static, dtype)
         self._caches.clear()
         assert kept is not None
         _seconds, self._model, self._static, self._dtype = kept
-        return asks.Tuned(self._how(), self._step_bytes(), self._kv_token_bytes())
+        how = f"{self._how()}; tried: {', '.join(tried)}"
+        return asks.Tuned(how, self._step_bytes(), self._kv_token_bytes())
 
     def on_decode(self, ask: asks.Decode) -> asks.Timed:
         """The context is computed once and kept; what a run adds is taken off again."""
@@ -101,7 +104,7 @@ class Transformers(Player):
         ask = asks.Decode(
             batch=batch, context=TRIAL_CONTEXT, tokens=TRIAL_TOKENS, most_seconds=TRIAL_SECONDS
         )
-        timed = min((self.on_decode(ask) for _ in range(2)), key=lambda it: it.seconds / it.tokens)
+        timed = min((self.on_decode(ask) for _ in range(3)), key=lambda it: it.seconds / it.tokens)
         return timed.seconds / timed.tokens * batch
 
     def _first(self, prompt: list[int], cache: Any) -> float:
@@ -132,11 +135,13 @@ class Transformers(Player):
         return drawn
 
     def _how(self) -> str:
-        kind = "static" if self._static else "dynamic"
         return (
-            f"{str(self._dtype).removeprefix('torch.')} weights, {kind} cache, eager, torch "
-            f"{torch.__version__}, {self._ask.threads} threads"
+            f"{self._kind()} cache, eager, torch {torch.__version__}, {self._ask.threads} threads"
         )
+
+    def _kind(self) -> str:
+        cache = "static" if self._static else "dynamic"
+        return f"{str(self._dtype).removeprefix('torch.')} weights, {cache}"
 
     def _step_bytes(self) -> int:
         """A tied embedding is one parameter: the head's matrix."""
