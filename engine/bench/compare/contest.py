@@ -94,7 +94,14 @@ class Contest:
                         place.values.setdefault(figure.name, []).append(found.get(figure.name))
 
     def measure_machine(self, shapes: list[tuple[int, int]], rows: tuple[int, ...]) -> None:
-        """Raises Lost. Once before and once after the contest, so that both are of one hour."""
+        """Once before and once after the contest, so that both are of one hour. Where it cannot be
+        measured the contest goes on."""
+        try:
+            self._measure_machine(shapes, rows)
+        except (Lost, DeadlineError) as error:
+            _say(f"{MACHINE.key}: {error}")
+
+    def _measure_machine(self, shapes: list[tuple[int, int]], rows: tuple[int, ...]) -> None:
         machine = self._machine
         if machine is None:
             machine = self._machine = self._start(MACHINE, "machine")

@@ -40,7 +40,7 @@ class Machine(Player):
 
     def on_multiply(self, ask: asks.Multiply) -> asks.Timed:
         torch.set_num_threads(ask.threads)
-        make = {"int8": _int8, "quantized": _quantized, "fp32": _fp32}.get(ask.kind)
+        make = _MAKERS.get(ask.kind)
         if make is None:
             raise Refused(f"The machine's rate for {ask.kind} is not measured.")
         if ask.kind not in self._weights:
@@ -76,6 +76,13 @@ def _quantized(rows: int, weight: tuple[int, Any]) -> Callable[[], Tensor]:
 def _fp32(rows: int, weight: Tensor) -> Callable[[], Tensor]:
     x = torch.randn(rows, weight.shape[1])
     return lambda: F.linear(x, weight)
+
+
+_MAKERS: dict[str, Callable[[int, Any], Callable[[], Tensor]]] = {
+    "int8": _int8,
+    "quantized": _quantized,
+    "fp32": _fp32,
+}
 
 
 def _best(work: Callable[[], object]) -> float:
