@@ -43,7 +43,7 @@ struct Desk {
 inline int64_t group_of(const Attention& layer) { return layer.heads / layer.kv_heads; }
 
 inline Desk make_desk(Arena& arena, const Attention& layer) {
-    int64_t lines = QUERIES * group_of(layer) + LINES, dim = layer.dim;
+    int64_t lines = std::max(QUERIES * group_of(layer), layer.heads), dim = layer.dim;
     return {arena.take<float>(dim * CHUNK),   arena.take<float>(dim * CHUNK),
             arena.take<float>(dim * CHUNK),   arena.take<float>(lines * CHUNK),
             arena.take<float>(lines * dim),   arena.take<float>(lines),
@@ -184,62 +184,76 @@ inline float soften(float* scores, int64_t first, int64_t last, float scale, flo
     return each[0];
 }
 
-// `queries` tokens of one row from its token `begin` on, for one KV head.
-inline void attend_tile(const Attend& it, const Desk& desk, int64_t row, int64_t begin,
-                        int64_t queries, int64_t head) {
+// What one task computes: tokens of one row for some KV heads.
+struct Piece {
+    int64_t row, begin, queries, head, heads;
+};
+
+// One head's part of a chunk of keys, into its running sums.
+inline void attend_chunk(const Attend& it, const Desk& desk, const Piece& piece, int64_t head,
+                         int64_t chunk, int64_t keys) {
     const Attention& layer = it.layer;
-    int64_t group = group_of(layer), dim = layer.dim, lines = queries * group;
-    int64_t token = it.step.firsts[row] + begin, position = it.step.starts[row] + begin;
-    const int64_t* table = it.step.tables + it.step.offsets[row];
-    for (int64_t q = 0; q < queries; q++)
-        for (int64_t g = 0; g < group; g++)
-            desk.query[q * group + g] =
-                it.mixed + (token + q) * it.mixed_stride + (head * group + g) * dim;
-    std::fill(desk.total, desk.total + lines * dim, 0.0f);
-    std::fill(desk.peak, desk.peak + lines, LOWEST);
-    std::fill(desk.weight, desk.weight + lines, 0.0f);
-    int64_t stop = position + queries;
+    int64_t group = group_of(layer), dim = layer.dim, lines = piece.queries * group;
+    int64_t position = it.step.starts[piece.row] + piece.begin;
+    int64_t before = (head - piece.head) * lines;
+    const int64_t* table = it.step.tables + it.step.offsets[piece.row];
+    for (int64_t k = 0; k < keys; k += BLOCK) {
+        int64_t block = table[(chunk + k) / BLOCK];
+        read_block(layer, layer.cache.keys, layer.cache.key_scales, block, head, desk.row);
+        for (int64_t t = 0; t < BLOCK; t += 8)
+            for (int64_t d = 0; d < dim; d += 8)
+                transpose_eight(desk.row + t * dim + d, dim, desk.keys + d * CHUNK + k + t, CHUNK);
+        read_block(layer, layer.cache.values, layer.cache.value_scales, block, head,
+                   desk.values + k * dim);
+    }
+    if (keys < CHUNK)  // what is not there counts for nothing, and must be no NaN
+        for (int64_t d = 0; d < dim; d++)
+            std::fill(desk.keys + d * CHUNK + keys, desk.keys + (d + 1) * CHUNK, 0.0f);
+    product(desk.query + before, lines, desk.keys, CHUNK, dim, desk.scores, CHUNK, nullptr);
+    float shrink[MOST_LINES];
+    const float* shares[MOST_LINES];
+    for (int64_t line = 0; line < lines; line++) {
+        int64_t at = position + line / group;
+        int64_t first = layer.window ? std::max<int64_t>(0, at - layer.window + 1 - chunk) : 0;
+        int64_t last = std::min(CHUNK, at + 1 - chunk);
+        float* scores = desk.scores + line * CHUNK;
+        shares[line] = scores;
+        shrink[line] = 1.0f;
+        if (first < last)
+            shrink[line] = soften(scores, first, last, layer.scale, layer.softcap,
+                                  desk.peak[before + line], desk.weight[before + line]);
+        else
+            std::fill(scores, scores + CHUNK, 0.0f);
+    }
+    product(shares, lines, desk.values, dim, keys, desk.total + before * dim, dim, shrink);
+}
+
+inline void attend_piece(const Attend& it, const Desk& desk, const Piece& piece) {
+    const Attention& layer = it.layer;
+    int64_t group = group_of(layer), dim = layer.dim, lines = piece.queries * group;
+    int64_t token = it.step.firsts[piece.row] + piece.begin;
+    int64_t position = it.step.starts[piece.row] + piece.begin, all = piece.heads * lines;
+    for (int64_t h = 0; h < piece.heads; h++)
+        for (int64_t line = 0; line < lines; line++)
+            desk.query[h * lines + line] = it.mixed + (token + line / group) * it.mixed_stride +
+                                           ((piece.head + h) * group + line % group) * dim;
+    std::fill(desk.total, desk.total + all * dim, 0.0f);
+    std::fill(desk.peak, desk.peak + all, LOWEST);
+    std::fill(desk.weight, desk.weight + all, 0.0f);
+    int64_t stop = position + piece.queries;
     int64_t oldest = layer.window ? std::max<int64_t>(0, position - layer.window + 1) : 0;
     for (int64_t chunk = oldest / CHUNK * CHUNK; chunk < stop; chunk += CHUNK) {
         int64_t keys = std::min(CHUNK, (stop - chunk + BLOCK - 1) / BLOCK * BLOCK);
-        for (int64_t k = 0; k < keys; k += BLOCK) {
-            int64_t block = table[(chunk + k) / BLOCK];
-            read_block(layer, layer.cache.keys, layer.cache.key_scales, block, head, desk.row);
-            for (int64_t t = 0; t < BLOCK; t += 8)
-                for (int64_t d = 0; d < dim; d += 8)
-                    transpose_eight(desk.row + t * dim + d, dim, desk.keys + d * CHUNK + k + t,
-                                    CHUNK);
-            read_block(layer, layer.cache.values, layer.cache.value_scales, block, head,
-                       desk.values + k * dim);
-        }
-        if (keys < CHUNK)  // what is not there counts for nothing, and must be no NaN
-            for (int64_t d = 0; d < dim; d++)
-                std::fill(desk.keys + d * CHUNK + keys, desk.keys + (d + 1) * CHUNK, 0.0f);
-        product(desk.query, lines, desk.keys, CHUNK, dim, desk.scores, CHUNK, nullptr);
-        float shrink[MOST_LINES];
-        const float* shares[MOST_LINES];
-        for (int64_t line = 0; line < lines; line++) {
-            int64_t at = position + line / group;
-            int64_t first = layer.window ? std::max<int64_t>(0, at - layer.window + 1 - chunk) : 0;
-            int64_t last = std::min(CHUNK, at + 1 - chunk);
-            float* scores = desk.scores + line * CHUNK;
-            shares[line] = scores;
-            shrink[line] = 1.0f;
-            if (first < last)
-                shrink[line] = soften(scores, first, last, layer.scale, layer.softcap,
-                                      desk.peak[line], desk.weight[line]);
-            else
-                std::fill(scores, scores + CHUNK, 0.0f);
-        }
-        product(shares, lines, desk.values, dim, keys, desk.total, dim, shrink);
+        for (int64_t h = 0; h < piece.heads; h++)
+            attend_chunk(it, desk, piece, piece.head + h, chunk, keys);
     }
-    for (int64_t q = 0; q < queries; q++)
-        for (int64_t g = 0; g < group; g++) {
-            int64_t line = q * group + g;
-            float* to = it.out + (token + q) * it.out_stride + (head * group + g) * dim;
-            F16 weight = set(desk.weight[line]);
-            for (int64_t d = 0; d < dim; d += LANES)
-                store(to + d, load(desk.total + line * dim + d) / weight);
+    for (int64_t h = 0; h < piece.heads; h++)
+        for (int64_t line = 0; line < lines; line++) {
+            float* to = it.out + (token + line / group) * it.out_stride +
+                        ((piece.head + h) * group + line % group) * dim;
+            const float* from = desk.total + (h * lines + line) * dim;
+            F16 weight = set(desk.weight[h * lines + line]);
+            for (int64_t d = 0; d < dim; d += LANES) store(to + d, load(from + d) / weight);
         }
 }
 
@@ -247,19 +261,20 @@ inline void attend_tile(const Attend& it, const Desk& desk, int64_t row, int64_t
 inline void attend(Team& team, const Attend& it, const Desk& desk) {
     const Step& step = it.step;
     int64_t heads = it.layer.kv_heads, row = 0, before = 0, all = 0;
-    for (int64_t r = 0; r < step.rows; r++)
-        all += (step.counts[r] + QUERIES - 1) / QUERIES * heads;
+    // A block has the heads of a token side by side: with enough rows each reads it in one go.
+    bool plenty = step.rows >= 4 * team.active();
+    auto together = [&](int64_t r) { return plenty && step.counts[r] == 1 ? heads : 1; };
+    auto pieces = [&](int64_t r) {
+        return (step.counts[r] + QUERIES - 1) / QUERIES * (heads / together(r));
+    };
+    for (int64_t r = 0; r < step.rows; r++) all += pieces(r);
     int64_t place;
     while ((place = team.take(1)) < all) {
         // Pieces are handed out in order, so that each member walks the rows once.
-        for (;; row++) {
-            int64_t own = (step.counts[row] + QUERIES - 1) / QUERIES * heads;
-            if (place < before + own) break;
-            before += own;
-        }
-        int64_t begin = (place - before) / heads * QUERIES;
-        int64_t queries = std::min(QUERIES, step.counts[row] - begin);
-        attend_tile(it, desk, row, begin, queries, (place - before) % heads);
+        while (place >= before + pieces(row)) before += pieces(row++);
+        int64_t parts = heads / together(row), begin = (place - before) / parts * QUERIES;
+        attend_piece(it, desk, {row, begin, std::min(QUERIES, step.counts[row] - begin),
+                                (place - before) % parts, together(row)});
     }
 }
 
