@@ -1,5 +1,6 @@
 """Plotly figures of a report, as plain data."""
 
+import textwrap
 from typing import Any
 
 from engine.bench.compare.report import Report, Row
@@ -12,6 +13,8 @@ COLOURS = {
     "vllm": "#a855f7",
 }
 OTHER = "#6b7280"
+LABEL = 16
+"""Letters of a label's line."""
 Chart = dict[str, Any]
 _GROUPS = (
     ("decode", "Decode", "Tokens per second, all answers together; more is better.", "decode-"),
@@ -65,7 +68,7 @@ def _traces(report: Report, rows: list[Row]) -> list[Chart]:
             {
                 "type": "bar",
                 "name": player.key,
-                "x": [row.title for row in rows],
+                "x": [_broken(row.title) for row in rows],
                 "y": [spread and spread.median for spread in spreads],
                 "error_y": {
                     "type": "data",
@@ -80,6 +83,11 @@ def _traces(report: Report, rows: list[Row]) -> list[Chart]:
             }
         )
     return found
+
+
+def _broken(title: str) -> str:
+    """Over several lines, so that labels stand upright side by side."""
+    return "<br>".join(textwrap.wrap(title, LABEL))
 
 
 def _ratios(report: Report) -> Chart | None:

@@ -18,11 +18,12 @@ function draw(chart) {
     paper_bgcolor: clear,
     plot_bgcolor: clear,
     font: { family: "system-ui, sans-serif", size: 12, color: dark.matches ? "#e5e7eb" : "#1f2937" },
-    margin: { l: 50, r: 10, t: 10, b: 40 },
-    legend: { orientation: "h", y: 1.12 },
+    margin: { l: 50, r: 10, t: 60, b: 40 },
+    legend: { orientation: "h", y: 1.03, yanchor: "bottom" },
     xaxis: axis(chart, chart.horizontal),
     yaxis: axis(chart, !chart.horizontal),
   };
+  if (!chart.horizontal) layout.xaxis.tickangle = 0;
   if (chart.horizontal) {
     layout.yaxis.autorange = "reversed";
     layout.shapes = [{ type: "line", x0: 1, x1: 1, y0: 0, y1: 1, yref: "paper", line: { dash: "dot", color: "#6b7280" } }];
