@@ -43,6 +43,8 @@ class Delta(msgspec.Struct, frozen=True):
     """The error is the request's own fault."""
     drawn: int | None = None
     """The token of this step, shown or not; None where it drew none."""
+    stopped_by: str | None = None
+    """The stop string that ended the answer; None where none did."""
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -84,7 +86,9 @@ class Answer:
         self._sent += len(text)
         request, tokens = event.request, self._release(finish)
         error, refused = request.error, request.refused
-        return Delta(self.index, text, finish, error, tokens, refused, event.token)
+        return Delta(
+            self.index, text, finish, error, tokens, refused, event.token, self._stops.matched
+        )
 
     def _read(self, token: int, event: Event) -> str:
         text = self._detokenizer.feed([token])

@@ -18,7 +18,9 @@ async def test_the_stop_string_never_shows_and_the_blocks_come_back() -> None:
         stats = await world.stats()
     assert whole["choices"][0]["message"]["content"] == text[: at + 1]
     assert whole["choices"][0]["finish_reason"] == "stop"
+    assert whole["choices"][0]["stop_reason"] == "umps ove"
     assert text_of(events) == text[: at + 1]
+    assert events[-1]["choices"][0]["stop_reason"] == "umps ove"
     assert events[-1]["choices"][0]["finish_reason"] == "stop"
     assert whole["usage"]["completion_tokens"] < 60
     assert (stats.running, stats.kv_blocks_used) == (0, 0)
@@ -31,3 +33,4 @@ async def test_what_was_held_back_appears_when_no_stop_comes() -> None:
         _, held = await world.chat(max_tokens=12, stop=text[-3:] + "\0never")
     assert held["choices"][0]["message"]["content"] == text
     assert held["choices"][0]["finish_reason"] == "length"
+    assert "stop_reason" not in held["choices"][0]

@@ -20,7 +20,7 @@ from engine.head.api.exchange import Exchange, Telling, fault
 from engine.head.api.limits import HeadLimits, read_limits
 from engine.head.api.marks import read_counts
 from engine.head.api.metrics import render_metrics
-from engine.head.api.opening import CHAT, COMPLETIONS, Opener
+from engine.head.api.opening import CHAT, COMPLETIONS, TOKENIZE, Opener
 from engine.head.api.replies import Json, error_body
 from engine.head.api.resuming import read_resumption
 from engine.head.api.streaming import ClientGone, EventStream, until_disconnect
@@ -48,6 +48,7 @@ def build_app(engine: HeadEngine) -> Starlette:
             Route("/v1/models/{model:path}", api.model),
             Route(CHAT, api.ask, methods=["POST"]),
             Route(COMPLETIONS, api.ask, methods=["POST"]),
+            Route(TOKENIZE, api.tokenize, methods=["POST"]),
             Route("/resume", api.resume, methods=["POST"]),
             Route("/streams/{stream}", api.attach, methods=["GET"]),
             Route("/streams/{stream}", api.drop, methods=["DELETE"]),
@@ -142,6 +143,10 @@ class Api:
             return Response(status_code=CLIENT_CLOSED)
         finally:
             self._engine.abort(generation)
+
+    async def tokenize(self, request: Request) -> Response:
+        """How long a chat's prompt is; nothing is computed."""
+        return reply(await self._opener.measure(await read_body(request)))
 
     async def resume(self, request: Request) -> Response:
         """An answer that began at another head; or here, on a connection that is no more."""

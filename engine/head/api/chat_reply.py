@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from engine.head.answer import Delta, Generation, Token
 from engine.head.api.logprobs import LogprobShaper
 from engine.head.api.origin import Origin
-from engine.head.api.replies import Chunk, Envelope, Json
+from engine.head.api.replies import Chunk, Envelope, Json, stop_reason
 from engine.head.api.speech import Listener, Spoken
 from engine.text.tools import CallArguments, CallStart
 
@@ -30,6 +30,7 @@ class _Choice:
     calls: list[_Call] = field(default_factory=list)
     tokens: list[Token] = field(default_factory=list)
     finish: str | None = None
+    stopped_by: str | None = None
 
     def add(self, spoken: Spoken, make_id: Callable[[int, int], str]) -> None:
         self.reasoning.append(spoken.reasoning)
@@ -96,6 +97,7 @@ class ChatReply:
             "delta": self._delta(spoken),
             "logprobs": self._logprobs.chat(spoken.tokens) if spoken.tokens else None,
             "finish_reason": spoken.finish,
+            **stop_reason(delta.stopped_by),
         }
         return Chunk(self._envelope.around(CHUNK, [choice]), len(spoken.tokens))
 
@@ -106,6 +108,7 @@ class ChatReply:
         self._envelope.count(delta)
         choice = self._choices[delta.index]
         choice.add(choice.listener.hear(delta), self._id_of)
+        choice.stopped_by = delta.stopped_by
 
     def whole(self) -> Json:
         choices: list[Json] = [
@@ -114,6 +117,7 @@ class ChatReply:
                 "message": choice.message(),
                 "logprobs": self._logprobs.chat(choice.tokens),
                 "finish_reason": choice.finish,
+                **stop_reason(choice.stopped_by),
             }
             for index, choice in enumerate(self._choices)
         ]

@@ -9,7 +9,7 @@ from engine.core.request import FinishReason
 from engine.head.answer import Delta, Generation, Token
 from engine.head.api.logprobs import EchoedPrompt, LogprobShaper
 from engine.head.api.origin import Origin
-from engine.head.api.replies import Chunk, Envelope, Json
+from engine.head.api.replies import Chunk, Envelope, Json, stop_reason
 
 KIND = "text_completion"
 Echo = Callable[[int], EchoedPrompt]
@@ -23,6 +23,7 @@ class _Choice:
     text: list[str] = field(default_factory=list)
     tokens: list[Token] = field(default_factory=list)
     finish: str | None = None
+    stopped_by: str | None = None
 
     @property
     def shift(self) -> int:
@@ -74,6 +75,7 @@ class CompletionReply:
             "text": text,
             "logprobs": logprobs,
             "finish_reason": delta.finish,
+            **stop_reason(delta.stopped_by),
         }
         return Chunk(self._envelope.around(KIND, [body]), len(delta.tokens))
 
@@ -89,6 +91,7 @@ class CompletionReply:
         choice.text.append(delta.text)
         choice.tokens += delta.tokens
         choice.finish = delta.finish
+        choice.stopped_by = delta.stopped_by
 
     def whole(self) -> Json:
         choices: list[Json] = []
@@ -98,6 +101,7 @@ class CompletionReply:
                 "text": "".join(choice.text),
                 "logprobs": self._logprobs.completion(choice.tokens, choice.shift, choice.echoed),
                 "finish_reason": choice.finish,
+                **stop_reason(choice.stopped_by),
             }
             if self._prompt_logprobs:
                 reports = self._generation.requests[index].prompt_logprobs
@@ -109,7 +113,9 @@ class CompletionReply:
         if not self._silent:
             return delta
         finish: FinishReason | None = "length" if delta.finish else None
-        return msgspec.structs.replace(delta, text="", tokens=(), finish=finish)
+        return msgspec.structs.replace(
+            delta, text="", tokens=(), finish=finish, stopped_by=None
+        )
 
     def _begin(self, choice: _Choice, delta: Delta) -> EchoedPrompt | None:
         """The prompt, before the first of its answer."""

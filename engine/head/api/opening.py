@@ -12,7 +12,7 @@ from engine.head.answer import Generation
 from engine.head.api.exchange import Exchange
 from engine.head.api.origin import Origin, new_origin, vocabulary_of
 from engine.head.api.preparing import Prepared, PreparedChat, Preparer
-from engine.head.api.replies import Reply
+from engine.head.api.replies import Json, Reply
 from engine.head.api.requests import (
     Asked,
     ChatAsked,
@@ -28,6 +28,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+TOKENIZE = "/tokenize"
+"""vLLM's name for the same question."""
 LONG_BODY = 20_000
 """Bytes from which reading and tokenizing a request leave the event loop."""
 
@@ -60,6 +62,11 @@ class Opener:
         origin = new_origin(asked.wanted.seed, self._vocabulary)
         generation = self._submit(prepared, origin)
         return self._exchange(path, payload, asked, prepared, origin, generation)
+
+    async def measure(self, payload: bytes) -> Json:
+        """The tokens of a chat request's prompt, template and tools included."""
+        prepared = await self._prepare(await self._read(CHAT, payload), payload)
+        return {"count": len(prepared.prompts[0]), "max_model_len": self._engine.capacity}
 
     async def reopen(self, resumed: Resumption) -> Exchange:
         """The same for an answer that began elsewhere. One that fills the context here ends."""

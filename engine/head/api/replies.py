@@ -28,6 +28,11 @@ def error_body(error: EngineError) -> tuple[int, Json]:
     return status, {"error": detail}
 
 
+def stop_reason(stopped_by: str | None) -> Json:
+    """vLLM's field of a choice that a stop string ended; nothing for any other."""
+    return {} if stopped_by is None else {"stop_reason": stopped_by}
+
+
 class Chunk(msgspec.Struct, frozen=True):
     body: Json
     told: int
