@@ -37,15 +37,21 @@ class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_memory(
-    model: ModelConfig, config: EngineConfig, rank: int, *, integer_dot_products: bool = False
+    model: ModelConfig,
+    config: EngineConfig,
+    rank: int,
+    *,
+    integer_dot_products: bool = False,
+    own_kernels: bool = False,
 ) -> MemoryNeed:
     """What global rank `rank` needs; raises PlanError when the plan does not fit the model.
 
     `integer_dot_products`: whether its processor has AVX-512 VNNI or AMX. Without, int8 weights
     are kept as whole numbers in float32, for speed, and take no less room than fp32.
+    `own_kernels`: whether the engine's own are compiled there, which keep them as bytes anyway.
     """
     share = rank_share(model, config.plan, rank)
-    packing = _Packing(config, integer_dot_products)
+    packing = _Packing(config, integer_dot_products, own_kernels)
     return MemoryNeed(
         weights=_weight_bytes(model, share, packing),
         kv=(config.num_kv_blocks + 1) * BLOCK_SIZE * kv_token_bytes(model, config, share),
@@ -75,10 +81,12 @@ def _vector_bytes(dtype: KvDtype, width: int) -> int:
 class _Packing:
     """Bytes of packed matrices in one number type."""
 
-    def __init__(self, config: EngineConfig, integer_dot_products: bool) -> None:
+    def __init__(self, config: EngineConfig, integer_dot_products: bool, own_kernels: bool) -> None:
         self.dtype = config.dtype
         self._group = config.int4_group
-        self._int8_bytes = 1 if integer_dot_products else FLOAT_BYTES
+        self._own_kernels = own_kernels and config.device != "cuda"
+        whole = integer_dot_products or config.device == "cuda"
+        self._int8_bytes = 1 if whole else FLOAT_BYTES
 
     def nbytes(self, matrix: Matrix) -> int:
         bias = matrix.rows * FLOAT_BYTES if matrix.bias else 0
@@ -95,6 +103,9 @@ class _Packing:
                 return rows * columns * FLOAT_BYTES
             case "bf16":
                 return rows * columns * 2
+            case "int8" if self._own_kernels:
+                # Beside the codes a scale and a sum for each row.
+                return _padded(rows) * (_padded(columns, 4) + 2 * FLOAT_BYTES)
             case "int8":
                 return rows * (columns * self._int8_bytes + FLOAT_BYTES)
             case "fp8":
@@ -102,11 +113,13 @@ class _Packing:
             case "int4":
                 groups = -(-columns // self._group)
                 # Half a byte for each code, two bf16 numbers for each group.
+                if self._own_kernels:
+                    return _padded(rows) * (_padded(columns, 32) // 2 + groups * 4)
                 return _padded(rows) * groups * (self._group // 2 + 4)
 
 
-def _padded(count: int) -> int:
-    return -(-count // UNIT) * UNIT
+def _padded(count: int, unit: int = UNIT) -> int:
+    return -(-count // unit) * unit
 
 
 def _weight_bytes(model: ModelConfig, share: RankShare, packing: _Packing) -> int:

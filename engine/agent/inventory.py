@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 import psutil
 
 from engine import VERSION
+from engine.abilities import OWN_KERNELS
+from engine.native.build import usable
 from engine.protocol.agent import Accelerator, Interface, Inventory
 from monitoring.probes.devices import Device
 
@@ -57,7 +59,7 @@ def take_inventory(
         memory_bytes=psutil.virtual_memory().total,
         python=platform.python_version(),
         engine_version=VERSION,
-        instruction_sets=[name for name in KERNEL_SETS if name in flags],
+        instruction_sets=[name for name in KERNEL_SETS if name in flags] + _own_kernels(flags),
         accelerators=[as_told(device) for device in accelerators],
         boot_id=boot_id,
         interfaces=_interfaces(),
@@ -103,6 +105,10 @@ def _interfaces() -> list[Interface]:
         and name in states
         and states[name].isup
     ]
+
+
+def _own_kernels(flags: set[str]) -> list[str]:
+    return [OWN_KERNELS] if usable(flags) else []
 
 
 def _first_cpu(cpuinfo: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -48,6 +49,12 @@ def library() -> Path:
     for path in sorted(SOURCES.iterdir()):
         told.update(path.name.encode() + path.read_bytes())
     return HERE / "compiled" / f"tandem-{told.hexdigest()[:16]}.so"
+
+
+def usable(flags: Collection[str]) -> bool:
+    """Whether they are compiled, and for a processor with these instruction sets (their names in
+    /proc/cpuinfo). Loads nothing."""
+    return {"avx2", "fma"} <= set(flags) and library().exists()
 
 
 def build() -> Path:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from engine import VERSION
 from engine.agent.inventory import address_towards, take_inventory
+from engine.native.build import library
 
 CPUINFO = """processor\t: 0
 model name\t: Example CPU 9000
@@ -19,7 +20,8 @@ def test_the_processor_and_what_its_kernels_can_use(tmp_path: Path) -> None:
     cpuinfo.write_text(CPUINFO)
     inventory = take_inventory("127.0.0.2", cpuinfo)
     assert inventory.cpu_model == "Example CPU 9000"
-    assert inventory.instruction_sets == ["avx2", "fma", "avx512f", "avx512_vnni"]
+    own = ["own_kernels"] if library().exists() else []
+    assert inventory.instruction_sets == ["avx2", "fma", "avx512f", "avx512_vnni", *own]
     assert inventory.address == "127.0.0.2"
     assert inventory.memory_bytes > 1 << 20
     assert inventory.hostname

