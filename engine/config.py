@@ -17,8 +17,12 @@ KV_DTYPES: tuple[KvDtype, ...] = ("fp32", "bf16", "int8", "fp8")
 INT4_GROUPS = (32, 64, 128)
 """Columns that may share one scale."""
 
-Transport = Literal["auto", "shm", "tcp", "gloo"]
-TRANSPORTS: tuple[Transport, ...] = ("auto", "shm", "tcp", "gloo")
+Device = Literal["cpu", "cuda"]
+DEVICES: tuple[Device, ...] = ("cpu", "cuda")
+"""What ranks compute on: their processor, or an NVIDIA GPU each."""
+
+Transport = Literal["auto", "shm", "tcp", "gloo", "nccl"]
+TRANSPORTS: tuple[Transport, ...] = ("auto", "shm", "tcp", "gloo", "nccl")
 
 BLOCK_SIZE = 16
 """Tokens per KV block."""
@@ -126,9 +130,11 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Most KV capacity in tokens, rounded down to whole blocks. The head lowers it to what every
     rank's memory holds once the weights are loaded."""
     threads_per_rank: int = 1
+    device: Device = "cpu"
     transport: Transport = "auto"
     """What carries collectives. `auto`: shared memory between ranks of one host, plain sockets
-    between hosts. gloo is torch.distributed's, and slower (see engine/parallel/tcp.py)."""
+    between hosts, NCCL between GPUs. gloo is torch.distributed's, and slower (see
+    engine/parallel/tcp.py)."""
     max_waiting: int = 512
     """Requests queued beyond this are refused with 503."""
 
@@ -142,6 +148,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
             "kv_dtype": KV_DTYPES,
             "int4_group": INT4_GROUPS,
             "transport": TRANSPORTS,
+            "device": DEVICES,
         }
         for name, known in choices.items():
             value = getattr(self, name)
@@ -152,6 +159,14 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
                     choices=", ".join(map(str, known)),
                     value=value,
                 )
+        if self.transport == "nccl" and self.device != "cuda":
+            raise ConfigError(
+                _("The transport nccl joins GPUs; choose the device cuda, or another transport.")
+            )
+        if self.device == "cuda" and self.dtype == "int4":
+            raise ConfigError(
+                _("int4 weights run on processors only; on the device cuda choose int8 or fp8.")
+            )
 
     def _check_sizes(self) -> None:
         if self.target_itl is not None and self.target_itl <= 0:

@@ -18,7 +18,7 @@ import msgspec
 
 from engine.bundled import bundled_model
 from engine.checkpoint import open_checkpoint
-from engine.config import DTYPES, INT4_GROUPS, KV_DTYPES, EngineConfig, ParallelPlan
+from engine.config import DEVICES, DTYPES, INT4_GROUPS, KV_DTYPES, EngineConfig, ParallelPlan
 from engine.errors import EngineError, RankError, Said
 from engine.head.answer import Notice
 from engine.head.engine import HeadEngine, Wanted
@@ -44,6 +44,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--kv-dtype", choices=KV_DTYPES, default="fp32", help="of the KV cache")
     parser.add_argument("--int4-group", choices=INT4_GROUPS, type=int, default=32)
     parser.add_argument("--threads", type=_positive, default=1, help="threads of each rank")
+    parser.add_argument("--device", choices=DEVICES, default="cpu", help="of the ranks")
     parser.add_argument("--raw", action="store_true", help="no chat template: continue the text")
     return parser.parse_args(arguments)
 
@@ -74,6 +75,7 @@ def make_spec(options: argparse.Namespace) -> ProcessSpec:
         kv_dtype=options.kv_dtype,
         int4_group=options.int4_group,
         threads_per_rank=options.threads,
+        device=options.device,
     )
     path = bundled_model() if options.model == "bundled" else Path(options.model)
     return ProcessSpec(

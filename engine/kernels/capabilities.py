@@ -7,7 +7,9 @@ import torch
 
 from engine.abilities import FAST_BF16, FAST_INT8, INSTRUCTION_SETS, check_abilities
 from engine.config import Dtype, EngineConfig
+from engine.device import capability, check_device
 from engine.kernels.bf16 import Bf16NativeLinear, Bf16UpcastLinear
+from engine.kernels.cuda import choose_cuda
 from engine.kernels.fp8 import Fp8Linear
 from engine.kernels.int4 import Int4Linear
 from engine.kernels.int8 import Int8ExactFp32Linear, Int8OneDnnLinear
@@ -23,10 +25,13 @@ def instruction_sets() -> frozenset[str]:
 
 
 def choose_linear(config: EngineConfig) -> tuple[str, LinearFactory]:
-    """The kernel for `config.dtype` on this processor, with its name for people.
+    """The kernel for `config.dtype` on this processor or its GPU, with its name for people.
 
     Raises ConfigError, naming what there is, when the processor cannot do what `config` asks for.
     """
+    check_device(config)
+    if config.device == "cuda":
+        return choose_cuda(config.dtype, capability())
     sets = instruction_sets()
     check_abilities(config, sets)
     return _choose(config, sets)

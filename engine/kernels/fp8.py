@@ -18,6 +18,9 @@ class Fp8Linear:
     longer than float32 does; `choose_linear` refuses to.
     """
 
+    SUMS = torch.float32
+    """What the product is rounded to."""
+
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self._bias = bias
         self._rows, self._columns = weight.shape
@@ -36,6 +39,6 @@ class Fp8Linear:
             self._codes.t(),
             scale_a=scales,
             scale_b=self._scales,
-            out_dtype=torch.float32,
+            out_dtype=self.SUMS,
         )
-        return add_bias(product[:, : self._rows], self._bias)
+        return add_bias(product[:, : self._rows].float(), self._bias)

@@ -26,7 +26,7 @@ class Int8Linear(ABC):
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self._bias = bias
-        self._rotation = Rotation(weight.shape[1])
+        self._rotation = Rotation(weight.shape[1], weight.device)
         codes, scales = quantize_rows(self._rotation.weights(weight))
         self._scales = scales.t().contiguous()
         self._pack(codes)

@@ -96,7 +96,8 @@ def hide(scores: Tensor, group: AttentionGroup, first: int) -> None:
 
 def hidden_keys(group: AttentionGroup, first: int, count: int) -> Tensor:
     """Where a query may not look, bool (rows, queries, count), from table place `first` on."""
-    keys = (group.offsets.unsqueeze(1) + torch.arange(first, first + count)).unsqueeze(1)
+    places = torch.arange(first, first + count, device=group.offsets.device)
+    keys = (group.offsets.unsqueeze(1) + places).unsqueeze(1)
     queries = group.positions.unsqueeze(2)
     hidden = keys > queries
     return hidden if group.window is None else hidden.logical_or_(keys <= queries - group.window)

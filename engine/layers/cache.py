@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from engine.config import KvDtype
+from engine.device import CPU
 from engine.layers.pages import Pages, make_pages
 
 
@@ -24,12 +25,14 @@ class KVCache:
         key_dim: int,
         value_dim: int,
         dtype: KvDtype = "fp32",
+        device: torch.device = CPU,
     ) -> None:
         self.layers = layers
         self.kv_heads = kv_heads
         self.key_dim = key_dim
         self.value_dim = value_dim
         self.dtype = dtype
+        self.device = device
         self.version = 0
         """Another one whenever the memory is another."""
         self.resize(num_blocks)
@@ -42,7 +45,8 @@ class KVCache:
         self._values = self._pages(self.value_dim) if self.value_dim else None
 
     def _pages(self, dim: int) -> Pages:
-        return make_pages(self.dtype, self.layers, self.num_blocks + 1, self.kv_heads, dim)
+        shape = (self.layers, self.num_blocks + 1, self.kv_heads, dim)
+        return make_pages(self.dtype, *shape, self.device)
 
     @property
     def nbytes(self) -> int:
@@ -56,7 +60,7 @@ class KVCache:
     def clear(self, blocks: list[int]) -> None:
         """Make `blocks` zero in every layer."""
         if blocks:
-            index = torch.tensor(blocks)
+            index = torch.tensor(blocks, device=self.device)
             self._keys.clear(index)
             if self._values is not None:
                 self._values.clear(index)

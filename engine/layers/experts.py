@@ -28,7 +28,7 @@ class MixtureOfExperts:
     ) -> None:
         """`experts` are those of `held`, in order."""
         self.router = router
-        self.tokens = torch.zeros(router.count, dtype=torch.int64)
+        self.tokens = torch.zeros(router.count, dtype=torch.int64, device=router.device)
         """How many tokens chose each expert, whichever rank computes it."""
         self._experts = experts
         self._held = held

@@ -1,10 +1,13 @@
 """What one step computes, in the form the layers use."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import torch
 from torch import Tensor
+
+from engine.device import CPU, upload
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class Reach:
     no such layers."""
     full: bool = True
     """Whether any layer looks at everything."""
+    device: torch.device = CPU
+    """Where the cache is, and where a step's numbers are to be."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,14 @@ class StepInputs:
     @cached_property
     def _groups(self) -> Groups:
         return self.bundle()
+
+    def on(self, device: torch.device) -> "StepInputs":
+        """The same where layers compute; `rows` stay on the host, whose kernels alone read them."""
+        if device.type == "cpu":
+            return self
+        parts = upload((self.tokens, self.positions, self.slots, self.sampled), device)
+        tokens, positions, slots, sampled = parts
+        return replace(self, tokens=tokens, positions=positions, slots=slots, sampled=sampled)
 
     @property
     def groups(self) -> list[AttentionGroup]:

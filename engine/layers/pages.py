@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from engine.config import BLOCK_SIZE, KvDtype
+from engine.device import CPU
 from engine.quant import quantize_fp8, quantize_rows
 
 _FP8_VALUES = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).float()
@@ -20,11 +21,14 @@ class Pages(ABC):
     What is not finite never comes back as a number: the whole vector or the element is NaN.
     """
 
-    def __init__(self, layers: int, blocks: int, heads: int, dim: int) -> None:
+    def __init__(
+        self, layers: int, blocks: int, heads: int, dim: int, device: torch.device = CPU
+    ) -> None:
         self.heads = heads
         self.dim = dim
         self._layers = layers
         self._blocks = blocks
+        self._device = device
 
     @property
     def nbytes(self) -> int:
@@ -52,6 +56,8 @@ class Pages(ABC):
 
     def _zeros(self, numbers: int, dtype: torch.dtype) -> Tensor:
         shape = (self._layers, self._blocks, BLOCK_SIZE, self.heads, numbers)
+        if self._device.type != "cpu":
+            return torch.zeros(shape, dtype=dtype, device=self._device)
         # torch writes its zeros; the system's own come when a page is first touched.
         empty = np.zeros(math.prod(shape) * dtype.itemsize, dtype=np.uint8)
         return torch.from_numpy(empty).view(dtype).view(shape)
@@ -61,9 +67,15 @@ class FloatPages(Pages):
     """float32, or bfloat16 rounded to nearest."""
 
     def __init__(
-        self, layers: int, blocks: int, heads: int, dim: int, dtype: torch.dtype = torch.float32
+        self,
+        layers: int,
+        blocks: int,
+        heads: int,
+        dim: int,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device = CPU,
     ) -> None:
-        super().__init__(layers, blocks, heads, dim)
+        super().__init__(layers, blocks, heads, dim, device)
         self._data = self._zeros(dim, dtype)
 
     def _parts(self) -> tuple[Tensor, ...]:
@@ -79,8 +91,16 @@ class FloatPages(Pages):
 class ScaledPages(Pages):
     """One byte a number, with a float32 scale for each token and head beside."""
 
-    def __init__(self, layers: int, blocks: int, heads: int, dim: int, dtype: torch.dtype) -> None:
-        super().__init__(layers, blocks, heads, dim)
+    def __init__(
+        self,
+        layers: int,
+        blocks: int,
+        heads: int,
+        dim: int,
+        dtype: torch.dtype,
+        device: torch.device = CPU,
+    ) -> None:
+        super().__init__(layers, blocks, heads, dim, device)
         self._codes = self._zeros(dim, dtype)
         self._scales = self._zeros(1, torch.float32)
 
@@ -107,8 +127,10 @@ class ScaledPages(Pages):
 
 
 class Int8Pages(ScaledPages):
-    def __init__(self, layers: int, blocks: int, heads: int, dim: int) -> None:
-        super().__init__(layers, blocks, heads, dim, torch.int8)
+    def __init__(
+        self, layers: int, blocks: int, heads: int, dim: int, device: torch.device = CPU
+    ) -> None:
+        super().__init__(layers, blocks, heads, dim, torch.int8, device)
 
     def _encode(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         codes, scales = quantize_rows(vectors)
@@ -125,25 +147,31 @@ class Fp8Pages(ScaledPages):
     text that 19.01 is measured on with a scale.
     """
 
-    def __init__(self, layers: int, blocks: int, heads: int, dim: int) -> None:
-        super().__init__(layers, blocks, heads, dim, torch.uint8)
+    def __init__(
+        self, layers: int, blocks: int, heads: int, dim: int, device: torch.device = CPU
+    ) -> None:
+        super().__init__(layers, blocks, heads, dim, torch.uint8, device)
 
     def _encode(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         codes, scales = quantize_fp8(vectors)
         return codes.view(torch.uint8), scales
 
     def _decode(self, codes: Tensor) -> Tensor:
+        if codes.device.type != "cpu":
+            return codes.view(torch.float8_e4m3fn).float()
         return _FP8_VALUES.index_select(0, codes.flatten().int()).view(codes.shape)
 
 
-def make_pages(dtype: KvDtype, layers: int, blocks: int, heads: int, dim: int) -> Pages:
-    """Pages of `dtype`; every processor can read all of them."""
+def make_pages(
+    dtype: KvDtype, layers: int, blocks: int, heads: int, dim: int, device: torch.device = CPU
+) -> Pages:
+    """Pages of `dtype`; every processor and every GPU can read all of them."""
     match dtype:
         case "fp32":
-            return FloatPages(layers, blocks, heads, dim)
+            return FloatPages(layers, blocks, heads, dim, device=device)
         case "bf16":
-            return FloatPages(layers, blocks, heads, dim, torch.bfloat16)
+            return FloatPages(layers, blocks, heads, dim, torch.bfloat16, device)
         case "fp8":
-            return Fp8Pages(layers, blocks, heads, dim)
+            return Fp8Pages(layers, blocks, heads, dim, device)
         case "int8":
-            return Int8Pages(layers, blocks, heads, dim)
+            return Int8Pages(layers, blocks, heads, dim, device)

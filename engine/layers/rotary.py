@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from engine.device import CPU
 from engine.layers.frequencies import rope_frequencies
 from engine.model_config import Rope
 
@@ -10,8 +11,9 @@ from engine.model_config import Rope
 class Rotary:
     """Angles of one kind of layer. `limit` is the deployment's longest sequence in tokens."""
 
-    def __init__(self, rope: Rope, limit: int) -> None:
-        self._frequencies, self._magnitude = rope_frequencies(rope, limit)
+    def __init__(self, rope: Rope, limit: int, device: torch.device = CPU) -> None:
+        frequencies, self._magnitude = rope_frequencies(rope, limit)
+        self._frequencies = frequencies.to(device)
 
     def angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosine and signed sine for `positions`, each (tokens, 1, rotated dimensions)."""

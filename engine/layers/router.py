@@ -44,6 +44,10 @@ class Router:
         return self._experts.count
 
     @property
+    def device(self) -> torch.device:
+        return self._product.device
+
+    @property
     def nbytes(self) -> int:
         return self._product.nbytes + (0 if self._bias is None else self._bias.nbytes)
 
@@ -71,6 +75,10 @@ class ExactProduct:
         self._levels = 2.0 ** ((_MANTISSA - math.ceil(math.log2(weight.shape[1]))) // 2)
         codes, steps = self._whole(weight)
         self._codes, self._steps = codes.t().contiguous(), steps.t().contiguous()
+
+    @property
+    def device(self) -> torch.device:
+        return self._codes.device
 
     @property
     def nbytes(self) -> int:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from engine.checkpoint import Checkpoint, Piece, Stored, TensorInfo
+from engine.device import CPU
 from engine.errors import CheckpointError, system_words
 from engine.errors import gettext_noop as _
 from engine.loader.dequantize import dequantize
@@ -30,7 +31,15 @@ Progress = Callable[[float, str], None]
 class WeightSource:
     """Reads each wanted tensor once; `finish` fails when one was left unread."""
 
-    def __init__(self, checkpoint: Checkpoint, wanted: set[str], progress: Progress) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        wanted: set[str],
+        progress: Progress,
+        device: torch.device = CPU,
+    ) -> None:
+        """What is read is handed out on `device`."""
+        self._device = device
         self._name = checkpoint.path.name
         self._tensors = checkpoint.tensors
         self._unread = set(wanted)
@@ -59,21 +68,21 @@ class WeightSource:
         assert isinstance(info, TensorInfo)  # only matrices are stacked
         out = torch.empty(info.columns)
         self._read(info, Span(0, 1), Span(0, info.columns), out.unsqueeze(0))
-        return out
+        return out.to(self._device)
 
     def rows(self, name: str, span: Span) -> Tensor:
         """Rows of a matrix, float32 (span.size, columns)."""
         info = self._claim(name, 2)
         out = torch.empty(span.size, info.columns)
         self._fill(info, span, Span(0, info.columns), out)
-        return out
+        return out.to(self._device)
 
     def columns(self, name: str, span: Span) -> Tensor:
         """Columns of a matrix, float32 (rows, span.size)."""
         info = self._claim(name, 2)
         out = torch.empty(info.shape[0], span.size)
         self._fill(info, Span(0, info.shape[0]), span, out)
-        return out
+        return out.to(self._device)
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self._tensors[name].shape
@@ -90,7 +99,7 @@ class WeightSource:
         out = torch.empty(len(infos) * rows.size, columns.size)
         for info, part in zip(infos, out.chunk(len(infos)), strict=True):
             self._fill(info, rows, columns, part)
-        return out
+        return out.to(self._device)
 
     def in_parts(
         self, names: Sequence[str], rows: Span | None, columns: Span | None, most_bytes: int
@@ -104,7 +113,7 @@ class WeightSource:
                 part = Span(first, min(first + step, high.stop))
                 out = torch.empty(part.size, wide.size)
                 self._fill(info, part, wide, out)
-                yield out
+                yield out.to(self._device)
 
     def finish(self) -> None:
         """Raise CheckpointError when the model left a tensor of its share unread."""

@@ -27,12 +27,13 @@ def build_decoder(blueprint: Blueprint, config: EngineConfig) -> Decoder:
     norm = blueprint.weights.norm(FINAL_NORM, model.rms_norm_eps) if last else None
     head = _head(blueprint, config, embedding) if last else None
     limit = config.max_model_len or model.context_length
-    rotary = Rotary(model.rope, limit)
+    device = blueprint.cache.device
+    rotary = Rotary(model.rope, limit, device)
     return Decoder(
         layers=layers,
         first_layer=share.layers.start,
         rotary=rotary,
-        local_rotary=Rotary(model.local_rope, limit) if model.local_rope else rotary,
+        local_rotary=Rotary(model.local_rope, limit, device) if model.local_rope else rotary,
         cache=blueprint.cache,
         reach=_reach(blueprint),
         mesh=blueprint.mesh,
@@ -106,4 +107,5 @@ def _reach(blueprint: Blueprint) -> Reach:
         padding_block=blueprint.cache.padding_block,
         window=model.sliding_window if True in sliding else None,
         full=False in sliding,
+        device=blueprint.cache.device,
     )

@@ -111,7 +111,7 @@ class Decoder:
         """
         if self.norm is None or self.head is None:
             return None
-        return self.head(self.norm(hidden[places]))
+        return self.head(self.norm(hidden[places.to(hidden.device)]))
 
     def expert_tokens(self) -> tuple[int, ...]:
         """By expert: tokens that chose it so far, over these layers; empty where none has experts.

@@ -1,8 +1,11 @@
 """From a checkpoint to one rank's decoder."""
 
+import torch
+
 from engine.checkpoint import Checkpoint
 from engine.checkpoint.tensors import rank_tensors
 from engine.config import EngineConfig
+from engine.device import CPU
 from engine.kernels import LinearFactory, choose_head
 from engine.layers import KVCache
 from engine.loader import Progress, WeightSource, give_back
@@ -22,19 +25,22 @@ def load_decoder(
     linear: LinearFactory,
     mesh: Mesh,
     progress: Progress,
+    device: torch.device = CPU,
 ) -> Decoder:
-    """Read and build one rank's share; raises CheckpointError."""
+    """Read and build one rank's share on `device`; raises CheckpointError."""
     model = checkpoint.config
-    with WeightSource(checkpoint, rank_tensors(model, share), progress) as source:
+    with WeightSource(checkpoint, rank_tensors(model, share), progress, device) as source:
         weights = RankWeights(source, checkpoint.layout, linear, choose_head(config))
-        cache = make_cache(model, config, share)
+        cache = make_cache(model, config, share, device)
         decoder = build_decoder(Blueprint(model, share, weights, cache, mesh), config)
         source.finish()
     give_back()
     return decoder
 
 
-def make_cache(model: ModelConfig, config: EngineConfig, share: RankShare) -> KVCache:
+def make_cache(
+    model: ModelConfig, config: EngineConfig, share: RankShare, device: torch.device = CPU
+) -> KVCache:
     """Keys and values of this rank's layers, or their latents."""
     latent = model.latent
     return KVCache(
@@ -44,4 +50,5 @@ def make_cache(model: ModelConfig, config: EngineConfig, share: RankShare) -> KV
         key_dim=latent.cache_width if latent else model.head_dim,
         value_dim=0 if latent else model.head_dim,
         dtype=config.kv_dtype,
+        device=device,
     )

@@ -5,12 +5,15 @@ import socket
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+import torch
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
 from engine.config import EngineConfig, Transport
+from engine.device import CPU
 from engine.parallel.activity import ActivityLog
 from engine.parallel.group import Alone, Group, LinkedGroup
 from engine.parallel.links import GlooLinks, Links
+from engine.parallel.nccl import NcclGroup, StagedGroup, open_nccl
 from engine.parallel.sharing import Refusal, share_memory
 from engine.parallel.shm import ShmGroup
 from engine.parallel.tcp import TcpLinks
@@ -56,11 +59,21 @@ def join_store(host: str, port: int, timeout: timedelta) -> TCPStore:
     return TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=timeout)
 
 
-def build_mesh(config: EngineConfig, rank: int, host: str, token: str, store: Store) -> Mesh:
-    """Connect to the peers through `store`; raises when one does not appear in time."""
+def build_mesh(
+    config: EngineConfig,
+    rank: int,
+    host: str,
+    token: str,
+    store: Store,
+    device: torch.device = CPU,
+) -> Mesh:
+    """Connect to the peers through `store`; raises when one does not appear in time.
+
+    `device` is where this rank computes, and where what it exchanges is.
+    """
     plan = config.plan
     stage, stage_rank = plan.stage(rank), plan.stage_rank(rank)
-    builder = _Builder(config.transport, host, token)
+    builder = _Builder(config.transport, host, token, device)
     tp = builder.group(PrefixStore(f"tp{stage}", store), stage_rank, plan.width)
     pipeline = builder.group(PrefixStore(f"pp{stage_rank}", store), stage, plan.pp)
     return Mesh(tp, pipeline, "+".join(builder.carriers) or "none", builder.activity)
@@ -69,7 +82,8 @@ def build_mesh(config: EngineConfig, rank: int, host: str, token: str, store: St
 class _Builder:
     """Groups of one rank, and what carries them."""
 
-    def __init__(self, transport: Transport, host: str, token: str) -> None:
+    def __init__(self, transport: Transport, host: str, token: str, device: torch.device) -> None:
+        self._device = device
         self._transport = transport
         self._host = host
         self._token = token
@@ -79,6 +93,15 @@ class _Builder:
     def group(self, store: Store, member: int, size: int) -> Group:
         if size == 1:
             return Alone()
+        if self._device.type == "cpu":
+            return self._by_host(store, member, size)
+        if self._transport in ("auto", "nccl"):
+            self.carriers["nccl"] = None
+            group = open_nccl(store, member, size, COLLECTIVE_SECONDS)
+            return NcclGroup(group, member, size, self._device, self.activity)
+        return StagedGroup(self._by_host(store, member, size), self._device)
+
+    def _by_host(self, store: Store, member: int, size: int) -> Group:
         shared = self._shared(PrefixStore("shm", store), member, size)
         if shared is not None:
             self.carriers["shm"] = None

@@ -27,10 +27,10 @@ class Rotation:
     product of two Hadamard matrices is one, for a fraction of the work.
     """
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, device: torch.device | None = None) -> None:
         self.block = min(MAX_BLOCK, columns & -columns)
-        self._inner = hadamard(min(_INNER, self.block))
-        self._outer = hadamard(self.block // len(self._inner))
+        self._inner = hadamard(min(_INNER, self.block)).to(device)
+        self._outer = hadamard(self.block // len(self._inner)).to(device)
         self._grid = _EXACT // self.block
 
     def weights(self, weight: Tensor) -> Tensor:

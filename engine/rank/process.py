@@ -5,11 +5,13 @@ from datetime import timedelta
 from typing import NoReturn
 
 import msgspec
+import torch
 from torch._C._distributed_c10d import Store
 from torch.distributed import DistError
 
 from engine.checkpoint import Checkpoint, open_checkpoint
 from engine.config import BLOCK_SIZE
+from engine.device import choose_device
 from engine.errors import (
     CheckpointError,
     ConfigError,
@@ -24,7 +26,7 @@ from engine.errors import gettext_noop as _
 from engine.kernels import choose_linear
 from engine.kernels.native import set_threads
 from engine.models import Decoder, load_decoder
-from engine.parallel import Mesh, build_mesh, join_store, open_store
+from engine.parallel import Mesh, build_mesh, join_store, local_place, open_store
 from engine.protocol.launch import EPOCH_OVER, GIVEN_UP, ProcessSpec
 from engine.protocol.steps import (
     Failed,
@@ -38,6 +40,7 @@ from engine.protocol.steps import (
 )
 from engine.rank.fitting import measure
 from engine.rank.lifeline import at_work, say
+from engine.rank.memory import machine_id
 from engine.rank.session import Session, reach_head
 from engine.runner import Runner
 from engine.shards import RankShare, rank_share
@@ -112,6 +115,7 @@ class _Rank:
         checkpoint = open_checkpoint(self.spec.model_path)
         share = rank_share(checkpoint.config, self.plan, self.rank)
         store = self._meet()
+        self.device = self._choose_device(store)
         mesh = self._build_mesh(store)
         decoder = self._fit(checkpoint, self._load(checkpoint, share, mesh))
         blocks = decoder.cache.num_blocks
@@ -142,10 +146,19 @@ class _Rank:
         join = self.session.expect(Join, MEETING_SECONDS)
         return join_store(join.host, join.port, timeout)
 
+    def _choose_device(self, store: Store) -> torch.device:
+        """The n-th rank of this launch on a box takes the n-th GPU that it sees there."""
+        if self.spec.config.device == "cpu":
+            return choose_device(self.spec.config, 0)
+        place = local_place(store, self.rank, self.plan.world_size, machine_id)
+        device = choose_device(self.spec.config, place)
+        say(f"Rank {self.rank} computes on {torch.cuda.get_device_name(device)}, {device}.")
+        return device
+
     def _build_mesh(self, store: Store) -> Mesh:
         self.session.send(Progress("meeting", None, _("Connecting to the other ranks")))
         spec = self.spec
-        mesh = build_mesh(spec.config, self.rank, spec.host, spec.token, store)
+        mesh = build_mesh(spec.config, self.rank, spec.host, spec.token, store, self.device)
         self.session.activity = mesh.activity.read
         if self.plan.world_size > 1:
             say(f"Rank {self.rank} is connected to its peers over {mesh.transport}.")
@@ -156,7 +169,9 @@ class _Rank:
         began = time.monotonic()
         # Keys and values get their room once it is known how much there is.
         config = msgspec.structs.replace(self.spec.config, kv_cache_tokens=2 * BLOCK_SIZE)
-        decoder = load_decoder(checkpoint, config, share, self.linear, mesh, self._report_progress)
+        decoder = load_decoder(
+            checkpoint, config, share, self.linear, mesh, self._report_progress, self.device
+        )
         self.load_seconds = time.monotonic() - began
         say(
             f"Rank {self.rank} loaded layers {share.layers.start} to {share.layers.stop - 1}, "

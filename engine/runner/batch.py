@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.config import BLOCK_SIZE
+from engine.device import upload
 from engine.layers import AttentionGroup, Reach, RowTables, StepInputs
 from engine.layers.attend import hidden_keys
 from engine.layers.inputs import Groups
@@ -48,6 +49,8 @@ MASK_NUMBERS = 1 << 23
 """And in numbers: it has a line for each query head of a KV head, with latents for every head."""
 KEYS_AT_ONCE = 1 << 13
 """Most keys, over all rows of a group, that are read from the cache in one go."""
+KEYS_AT_ONCE_ON_GPU = 1 << 17
+"""A GPU is busy only with more of them."""
 SHORTEST_PIECE = 64
 """A prompt is not cut into shorter pieces for sliding layers, however small their window."""
 
@@ -57,7 +60,7 @@ def build_batch(rows: list[BatchRow], reach: Reach) -> Batch:
     order = sorted(range(len(rows)), key=lambda i: (len(rows[i].tokens) > 1, rows[i].width))
     ordered = [rows[i] for i in order]
     positions = [range(row.start, row.stop) for row in ordered]
-    slots = [_slot(row, position) for row in ordered for position in range(row.start, row.stop)]
+    slots = [slot_of(row, position) for row in ordered for position in range(row.start, row.stop)]
     ends = torch.tensor([len(row.tokens) for row in ordered]).cumsum(0) - 1
     sampled = [place for place, row in enumerate(ordered) if row.sample]
     starts = ends - torch.tensor([len(row.tokens) - 1 for row in ordered])
@@ -70,6 +73,7 @@ def build_batch(rows: list[BatchRow], reach: Reach) -> Batch:
         bundle=partial(_all_groups, ordered, reach),
     )
     by_row = sorted(zip(order, starts.tolist(), strict=True))
+    inputs = inputs.on(reach.device)
     return Batch(inputs, [order[place] for place in sampled], [first for _row, first in by_row])
 
 
@@ -84,7 +88,7 @@ def _row_tables(rows: list[BatchRow], firsts: Tensor) -> RowTables:
     )
 
 
-def _slot(row: BatchRow, position: int) -> int:
+def slot_of(row: BatchRow, position: int) -> int:
     return row.blocks[position // BLOCK_SIZE] * BLOCK_SIZE + position % BLOCK_SIZE
 
 
@@ -135,42 +139,50 @@ def _near(row: BatchRow, first: BatchRow, window: int | None) -> bool:
     return _width(row, window) <= 2 * max(4, _width(first, window))
 
 
-def _first_block(row: BatchRow, window: int | None) -> int:
+def first_block(row: BatchRow, window: int | None) -> int:
     """Where the row's table begins: at the block with the oldest key its first query may see."""
     return 0 if window is None else max(0, row.start - window + 1) // BLOCK_SIZE
 
 
 def _width(row: BatchRow, window: int | None) -> int:
-    return row.width - _first_block(row, window)
+    return row.width - first_block(row, window)
 
 
 def _group(rows: list[BatchRow], start: int, reach: Reach, window: int | None) -> AttentionGroup:
     width = max(_width(row, window) for row in rows)
     padding = [reach.padding_block] * width
-    firsts = [_first_block(row, window) for row in rows]
+    firsts = [first_block(row, window) for row in rows]
     tables = [
         (row.blocks[first : row.width] + padding)[:width]
         for row, first in zip(rows, firsts, strict=True)
     ]
+    host = (
+        torch.tensor(tables).view(-1),
+        torch.tensor([list(range(row.start, row.stop)) for row in rows]),
+        torch.tensor(firsts) * BLOCK_SIZE,
+    )
+    there, positions, offsets = upload(host, reach.device)
     group = AttentionGroup(
         start=start,
         rows=len(rows),
         queries=len(rows[0].tokens),
-        tables=torch.tensor(tables).view(-1),
-        positions=torch.tensor([list(range(row.start, row.stop)) for row in rows]),
-        offsets=torch.tensor(firsts) * BLOCK_SIZE,
+        tables=there,
+        positions=positions,
+        offsets=offsets,
         window=window,
         mask=None,
     )
     keys = group.rows * width * BLOCK_SIZE
     scores = keys * group.queries
     large = scores > MASKED_AT_ONCE or scores * reach.group_size > MASK_NUMBERS
-    if keys > KEYS_AT_ONCE or large:
+    most_keys = KEYS_AT_ONCE if reach.device.type == "cpu" else KEYS_AT_ONCE_ON_GPU
+    if keys > most_keys or large:
         return group
-    return replace(group, mask=_mask(group, width * BLOCK_SIZE, reach.group_size))
+    return replace(group, mask=mask_of(group, width * BLOCK_SIZE, reach.group_size))
 
 
-def _mask(group: AttentionGroup, length: int, group_size: int) -> Tensor:
+def mask_of(group: AttentionGroup, length: int, group_size: int) -> Tensor:
     """0 where a query may look, -inf elsewhere; one line a query head of the KV group."""
     hidden = hidden_keys(group, 0, length).repeat_interleave(group_size, dim=1)
-    return torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf")).unsqueeze(1)
+    zeros = torch.zeros(hidden.shape, device=hidden.device)
+    return zeros.masked_fill_(hidden, float("-inf")).unsqueeze(1)

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from engine.models import Decoder
 from engine.protocol.steps import Admit, Row, TokenLogprobs
-from engine.runner.batch import Batch
 from engine.runner.sampler import Draw, Sampler
 
 Draws = dict[int, Draw]
@@ -30,11 +29,14 @@ class Readout:
     decoder: Decoder
     sampler: Sampler
 
-    def draw(self, rows: list[Row], admits: list[Admit], batch: Batch, hidden: Tensor) -> Draws:
+    def draw(
+        self, rows: list[Row], admits: list[Admit], firsts: list[int], hidden: Tensor
+    ) -> Draws:
+        """`firsts`: where each row begins in `hidden`."""
         sampled = [index for index, row in enumerate(rows) if row.sample]
         if not sampled:
             return {}
-        places = [batch.firsts[index] + len(rows[index].tokens) - 1 for index in sampled]
+        places = [firsts[index] + len(rows[index].tokens) - 1 for index in sampled]
         logits = self.decoder.logits(hidden, torch.tensor(places))
         if logits is None:
             return {}
@@ -43,11 +45,13 @@ class Readout:
         drawn = self.sampler.sample(logits, seqs, [admits[index] for index in sampled], positions)
         return dict(zip(seqs, drawn, strict=True))
 
-    def score(self, rows: list[Row], admits: list[Admit], batch: Batch, hidden: Tensor) -> Scores:
+    def score(
+        self, rows: list[Row], admits: list[Admit], firsts: list[int], hidden: Tensor
+    ) -> Scores:
         scores: Scores = {}
         for index, row in enumerate(rows):
             top = admits[index].sampling.logprobs or 0
-            found = list(self._score_row(row, batch.firsts[index], top, hidden))
+            found = list(self._score_row(row, firsts[index], top, hidden))
             if found:
                 scores[row.seq] = found
         return scores

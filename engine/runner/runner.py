@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from engine.config import BLOCK_SIZE, EngineConfig
 from engine.errors import ProtocolError
@@ -12,6 +13,7 @@ from engine.models import Decoder
 from engine.protocol.steps import PENDING, Admit, Row, Sampling, Step
 from engine.runner.batch import BatchRow, build_batch
 from engine.runner.clock import Clock
+from engine.runner.decoding import decode_graphs
 from engine.runner.grammar import Grammars, Vocabulary
 from engine.runner.mirror import Mirror
 from engine.runner.outcome import Outcome
@@ -40,6 +42,7 @@ class Runner:
         self._decoder = decoder
         self._sampler = Sampler(token_count, Grammars(vocabulary))
         self._readout = Readout(decoder, self._sampler)
+        self._graphs = decode_graphs(decoder, config.max_batch_size)
         self._clock = Clock(decoder.mesh)
         self._drawn: Draws = {}
         """By the last step; empty on every rank but the output rank."""
@@ -60,7 +63,11 @@ class Runner:
         decodes = [
             Row(seq, [0], 1, [seq % blocks], True) for seq in range(self._config.max_batch_size)
         ]
-        for rows in ([prompt], decodes, decodes[:1]) if full else ([prompt], decodes[:1]):
+        counts = [len(decodes), 1]
+        if self._graphs is not None:
+            counts = self._graphs.buckets.row_counts()
+        steps = [decodes[:count] for count in counts] if full else [decodes[:1]]
+        for rows in ([prompt], *steps):
             self._compute(rows, [row.new_blocks for row in rows], [_WARM] * len(rows))
         self._clock.restart()
 
@@ -86,16 +93,23 @@ class Runner:
             BatchRow(tokens, row.start, table, row.sample)
             for row, tokens, table in zip(rows, self._tokens(rows), blocks, strict=True)
         ]
-        batch = build_batch(batch_rows, self._decoder.reach)
-        hidden = self._decoder.hidden(batch.inputs)
+        hidden, firsts = self._hidden(batch_rows)
         if hidden is None:
             activity.at("")
             return {}, {}
         activity.at("sample")
-        scores = self._readout.score(rows, admits, batch, hidden)
-        draws = self._readout.draw(rows, admits, batch, hidden)
+        scores = self._readout.score(rows, admits, firsts, hidden)
+        draws = self._readout.draw(rows, admits, firsts, hidden)
         activity.at("")
         return draws, scores
+
+    def _hidden(self, rows: list[BatchRow]) -> tuple[Tensor | None, list[int]]:
+        """Hidden states, on the last stage's ranks, and where each row's begin."""
+        captured = self._graphs and self._graphs.hidden(rows)
+        if captured is not None:
+            return captured, list(range(len(rows)))
+        batch = build_batch(rows, self._decoder.reach)
+        return self._decoder.hidden(batch.inputs), batch.firsts
 
     def _tokens(self, rows: list[Row]) -> list[list[int]]:
         """Of every row, with what the step before drew, which the output rank tells the others."""
