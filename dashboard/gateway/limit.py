@@ -8,6 +8,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from dashboard.firmware.limit import is_upload_of_somebody
+from dashboard.gateway.dialects.spoken import error_body
 from dashboard.gateway.errors import ApiError
 
 STALL_SECONDS = 30.0
@@ -28,7 +29,7 @@ class BodyLimit:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         limit = await _limit(scope)
         if _declared(scope) > limit:
-            await _refuse_size(send, limit)
+            await _refuse_size(scope, send, limit)
             return
         arrived, whole, stalled = 0, False, False
 
@@ -47,9 +48,11 @@ class BodyLimit:
 
         await self._application(scope, counted, send)
         if arrived > limit:
-            await _refuse_size(send, limit)
+            await _refuse_size(scope, send, limit)
         elif stalled:
-            await _refuse(send, 408, _("The request's body did not arrive."), "request_timeout")
+            await _refuse(
+                scope, send, 408, _("The request's body did not arrive."), "request_timeout"
+            )
 
 
 async def _limit(scope: Message) -> int:
@@ -64,13 +67,14 @@ def _declared(scope: Message) -> int:
     return int(value) if value.isdigit() else 0
 
 
-async def _refuse_size(send: Send, limit: int) -> None:
+async def _refuse_size(scope: Message, send: Send, limit: int) -> None:
     text = _("The request is larger than %(limit)s MiB.") % {"limit": f"{limit / 1024**2:g}"}
-    await _refuse(send, 413, text, "request_too_large")
+    await _refuse(scope, send, 413, text, "request_too_large")
 
 
-async def _refuse(send: Send, status: int, text: str, code: str) -> None:
-    body = ApiError(text, status=status, code=code).encode()
+async def _refuse(scope: Message, send: Send, status: int, text: str, code: str) -> None:
+    named = {name.decode("latin-1"): "" for name, _value in scope["headers"]}
+    body = error_body(ApiError(text, status=status, code=code), scope["path"], named)
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""`/v1`: the public API. No cookies, no CSRF: a key in the Authorization header or nothing."""
+"""`/v1`: the public API. No cookies, no CSRF: a key in a header or nothing."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -12,6 +12,8 @@ from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.gateway import ids
 from dashboard.gateway.balance import leading_text
+from dashboard.gateway.dialects.anthropic import models as anthropic_models
+from dashboard.gateway.dialects.spoken import error_response, is_anthropic
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.hold import Request
 from dashboard.gateway.keys import authenticate, owner_of
@@ -31,7 +33,7 @@ View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
 def endpoint(*methods: str) -> Callable[[View], View]:
-    """An API view: its methods, its errors in OpenAI's shape, its request id."""
+    """An API view: its methods, its errors in the caller's dialect, its request id."""
 
     def decorate(view: View) -> View:
         @csrf_exempt
@@ -45,10 +47,12 @@ def endpoint(*methods: str) -> Callable[[View], View]:
                     raise _wrong_method(request, methods)
                 response = await view(request, *args, **kwargs)
             except ApiError as error:
-                response = error.response()
+                response = error_response(error, request.path, request.headers)
             if methods and response.status_code == 405:
                 response["Allow"] = ", ".join(methods)
             response.setdefault("X-Request-Id", request.META["tandem.request_id"])
+            if is_anthropic(request.path, request.headers):
+                response["request-id"] = response["X-Request-Id"]
             return response
 
         return wrapped
@@ -81,20 +85,23 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
 
 @endpoint("GET")
 async def models(request: HttpRequest) -> HttpResponseBase:
-    return await patiently(_list_models, _authorization(request))
+    if is_anthropic(request.path, request.headers):
+        return await patiently(_page_of_models, authorization(request), request.GET.dict())
+    return await patiently(_list_models, authorization(request))
 
 
 @endpoint("GET")
 async def model(request: HttpRequest, name: str) -> HttpResponseBase:
-    return await patiently(_show_model, _authorization(request), name)
+    anthropic = is_anthropic(request.path, request.headers)
+    return await patiently(_show_model, authorization(request), name, anthropic=anthropic)
 
 
 @endpoint("GET")
 async def stream(request: HttpRequest, stream: str) -> HttpResponseBase:
     """An answer whose connection broke, from behind the event that came last."""
-    record = _recorded(request, "/v1/streams")
+    record = recorded(request, "/v1/streams")
     with record.errors():
-        owner = await owner_of(_authorization(request))
+        owner = await owner_of(authorization(request))
         record.came_from(owner)
         sent = _sent(request)
         passage, number = await reconnected(stream, owner, record)
@@ -113,14 +120,17 @@ def _sent(request: HttpRequest) -> list[int]:
         raise ApiError(text, status=400, code="invalid_event_id") from error
 
 
-def _recorded(request: HttpRequest, endpoint: str) -> Record:
+def recorded(request: HttpRequest, endpoint: str) -> Record:
     record = Record(request.META["tandem.request_id"], endpoint)
     close_in_the_end(request, record)
     return record
 
 
-def _authorization(request: HttpRequest) -> str:
-    return request.headers.get("Authorization", "")
+def authorization(request: HttpRequest) -> str:
+    """As an Authorization header, also where the key came in Anthropic's."""
+    given: str = request.headers.get("Authorization", "")
+    key: str = request.headers.get("x-api-key", "")
+    return given or (f"Bearer {key}" if key else "")
 
 
 def _list_models(authorization: str) -> HttpResponse:
@@ -128,9 +138,16 @@ def _list_models(authorization: str) -> HttpResponse:
     return _json({"object": "list", "data": [_described(entry) for entry in offered(hidden)]})
 
 
-def _show_model(authorization: str, name: str) -> HttpResponse:
+def _page_of_models(authorization: str, asked: dict[str, str]) -> HttpResponse:
     hidden = authenticate(authorization).hidden_routes
-    return _json(_described(find_deployment(name, hidden)))
+    known = [anthropic_models.described(entry) for entry in offered(hidden)]
+    return _json(anthropic_models.page(known, asked))
+
+
+def _show_model(authorization: str, name: str, *, anthropic: bool) -> HttpResponse:
+    hidden = authenticate(authorization).hidden_routes
+    describe = anthropic_models.described if anthropic else _described
+    return _json(describe(find_deployment(name, hidden)))
 
 
 def _described(deployment: Deployment) -> dict[str, Any]:
@@ -152,9 +169,9 @@ def _json(value: object) -> HttpResponse:
 
 
 async def _forward(request: HttpRequest, path: str) -> HttpResponseBase:
-    record = _recorded(request, path)
+    record = recorded(request, path)
     with record.errors():
-        owner = await owner_of(_authorization(request))
+        owner = await owner_of(authorization(request))
         record.came_from(owner)
         asked = _read(request, path)
         record.asks(asked)

@@ -39,6 +39,7 @@ ADDRESSES: dict[str, tuple[Least, Least]] = {
     "api-keys": (MEMBER, MEMBER),
     "api-model": KEYED,
     "api-models": KEYED,
+    "api-openapi": KEYED,
     "api-stream": KEYED,
     "audit": (ADMIN, None),
     "audit-export": (ADMIN, None),
@@ -113,6 +114,8 @@ ADDRESSES: dict[str, tuple[Least, Least]] = {
     "manage-panel-back": (None, None),
     "manage-panel-revisions": (VIEWER, None),
     "manage-panel-settings": (VIEWER, None),
+    "messages": KEYED,
+    "messages-count-tokens": KEYED,
     "metrics": (OPERATOR, None),
     "mfa_authenticate": KEYED,
     "model-detail": (VIEWER, VIEWER),
@@ -143,6 +146,9 @@ ADDRESSES: dict[str, tuple[Least, Least]] = {
     "quiet-rule-on": (None, OPERATOR),
     "quiet-rule-remove": (None, OPERATOR),
     "readyz": KEYED,
+    "response": KEYED,
+    "responses": KEYED,
+    "responses-input-tokens": KEYED,
     "revision-act": (None, OPERATOR),
     "secret-edit": (ADMIN, ADMIN),
     "secret-new": (ADMIN, ADMIN),
@@ -173,6 +179,7 @@ ADDRESSES: dict[str, tuple[Least, Least]] = {
 BY_KEY: dict[str, tuple[Least, Least]] = {
     "api-model": (MEMBER, None),
     "api-models": (MEMBER, None),
+    "api-openapi": (MEMBER, None),
     "api-stream": (MEMBER, None),
     "chat-completions": (None, MEMBER),
     "completions": (None, MEMBER),
@@ -190,7 +197,12 @@ BY_KEY: dict[str, tuple[Least, Least]] = {
     "manage-panel-back": (None, ADMIN),
     "manage-panel-revisions": (MEMBER, None),
     "manage-panel-settings": (MEMBER, ADMIN),
+    "messages": (None, MEMBER),
+    "messages-count-tokens": (None, MEMBER),
     "metrics": (MEMBER, None),
+    "response": (MEMBER, None),
+    "responses": (None, MEMBER),
+    "responses-input-tokens": (None, MEMBER),
 }
 """With an API key that may change configuration, by its owner's role: reading (GET), and changing
 (POST or PATCH)."""

@@ -113,9 +113,7 @@ class CompletionReply:
         if not self._silent:
             return delta
         finish: FinishReason | None = "length" if delta.finish else None
-        return msgspec.structs.replace(
-            delta, text="", tokens=(), finish=finish, stopped_by=None
-        )
+        return msgspec.structs.replace(delta, text="", tokens=(), finish=finish, stopped_by=None)
 
     def _begin(self, choice: _Choice, delta: Delta) -> EchoedPrompt | None:
         """The prompt, before the first of its answer."""
