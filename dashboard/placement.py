@@ -42,6 +42,8 @@ class NodeCapacity(msgspec.Struct, frozen=True, kw_only=True):
     ranks: int = 0
     instruction_sets: frozenset[str] | None = None
     """What its processor can do; None: not known, and then nothing is refused for it."""
+    gpus: int | None = None
+    """NVIDIA GPUs that its agent sees; None: not known, and then nothing is refused for it."""
 
     @property
     def usable(self) -> bool:
@@ -151,7 +153,13 @@ def _needs(model: ModelConfig, config: EngineConfig, nodes: Sequence[NodeCapacit
 
 
 def _able(config: EngineConfig, nodes: Sequence[NodeCapacity]) -> list[NodeCapacity]:
-    """The nodes whose processors know the number types asked for; raises when none does."""
+    """The nodes that have the device and know the number types asked for; raises when none does."""
+    if config.device == "cuda":
+        with_gpus = [node for node in nodes if node.gpus != 0]
+        if nodes and not with_gpus:
+            words = _("No node that can be used has an NVIDIA GPU; choose the device cpu.")
+            raise PlacementError(Sentence(words))
+        return with_gpus
     able: list[NodeCapacity] = []
     refusal: ConfigError | None = None
     for node in nodes:

@@ -19,7 +19,7 @@ def check_device(config: EngineConfig) -> None:
     """Raise ConfigError, with the remedy, where `config` asks for a GPU and none can be used."""
     if config.device == "cpu":
         return
-    if not torch.backends.cuda.is_built():
+    if not torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]  # torch's gap
         raise ConfigError(
             _(
                 "The device cuda needs a torch that was built with CUDA, and this node has "
@@ -71,5 +71,5 @@ def upload(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     flat = torch.empty(sum(sizes), dtype=torch.int64, pin_memory=pinned)
     torch.cat([tensor.reshape(-1) for tensor in tensors], out=flat)
     there = flat.to(device, non_blocking=pinned)
-    parts = zip(there.split(sizes), tensors, strict=True)
+    parts = zip(torch.split(there, sizes), tensors, strict=True)
     return [part.view(tensor.shape) for part, tensor in parts]

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from dashboard.configuration.declared import Catalogue, Group, Setting, Values, Words
 from dashboard.configuration.drivers import drivers_of
-from engine.config import INT4_GROUPS, Dtype, EngineConfig, KvDtype, ParallelPlan, Transport
+from engine.config import INT4_GROUPS, Device, Dtype, EngineConfig, KvDtype, ParallelPlan, Transport
 
 DTYPE_CHOICES: list[tuple[str, Words]] = [
     ("fp32", _("fp32 (reference)")),
@@ -21,11 +21,16 @@ KV_DTYPE_CHOICES: list[tuple[str, Words]] = [
     ("int8", _("int8 (a quarter of the size)")),
     ("fp8", _("fp8 (a quarter of the size)")),
 ]
+DEVICE_CHOICES: list[tuple[str, Words]] = [
+    ("cpu", _("processor")),
+    ("cuda", _("NVIDIA GPU (CUDA)")),
+]
 TRANSPORT_CHOICES: list[tuple[str, Words]] = [
     ("auto", _("automatic")),
     ("shm", _("shared memory (one host)")),
     ("tcp", "TCP"),
     ("gloo", _("gloo (torch.distributed)")),
+    ("nccl", _("NCCL (between GPUs)")),
 ]
 
 ENGINE = Catalogue(
@@ -107,6 +112,18 @@ ENGINE = Catalogue(
             help=_(
                 "How ranks exchange what they computed: through shared memory on one host, over "
                 "TCP between hosts."
+            ),
+        ),
+        Setting(
+            name="device",
+            kind="choice",
+            label=_("device"),
+            group="split",
+            default="cpu",
+            choices=DEVICE_CHOICES,
+            help=_(
+                "What ranks compute on. Each rank takes a GPU of its own, on nodes whose torch was "
+                "built with CUDA."
             ),
         ),
         Setting(
@@ -255,6 +272,7 @@ def engine_config_of(values: Values) -> EngineConfig:
         kv_dtype=cast(KvDtype, complete["kv_dtype"]),
         int4_group=whole["int4_group"],
         transport=cast(Transport, complete["transport"]),
+        device=cast(Device, complete["device"]),
         max_model_len=whole.get("max_model_len"),
         max_batch_size=whole["max_batch_size"],
         token_budget=max(whole["token_budget"], whole["max_batch_size"]),

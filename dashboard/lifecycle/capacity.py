@@ -100,6 +100,7 @@ def _capacity(node: Node, slot: Slot, promised: int, ranks: int) -> NodeCapacity
         promised_bytes=promised,
         ranks=ranks,
         instruction_sets=frozenset(hardware.instruction_sets) if hardware else None,
+        gpus=sum(one.vendor == "nvidia" for one in hardware.accelerators) if hardware else None,
     )
 
 

@@ -19,7 +19,7 @@ UNKNOWN = 1 << 62
 
 def measure(spec: ProcessSpec, model: ModelConfig, rank: int, cache: KVCache) -> Loaded:
     """Memory of this machine, or of this GPU, now; the cache's own pages are hardly taken yet."""
-    machine, available = _room(spec, cache.device)
+    machine, available = room(spec.memory_floor, cache.device)
     workspace, gathered = _workspace(model, spec.config, rank)
     return Loaded(
         machine=machine,
@@ -29,11 +29,11 @@ def measure(spec: ProcessSpec, model: ModelConfig, rank: int, cache: KVCache) ->
     )
 
 
-def _room(spec: ProcessSpec, device: torch.device) -> tuple[str, int | None]:
+def room(memory_floor: int, device: torch.device) -> tuple[str, int | None]:
     """Whose memory it is, and how much of it may be taken; None where nobody says."""
     if device.type == "cpu":
         available = available_bytes()
-        return machine_id(), None if available is None else available - spec.memory_floor
+        return machine_id(), None if available is None else available - memory_floor
     torch.cuda.empty_cache()  # What loading took and gave back is torch's until then.
     free, _total = torch.cuda.mem_get_info(device)
     identity = getattr(torch.cuda.get_device_properties(device), "uuid", device.index)

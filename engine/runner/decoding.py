@@ -7,6 +7,7 @@ step costs the host is to fill that and to say "play".
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -70,7 +71,7 @@ class Layout:
     def inputs(self, numbers: Tensor) -> StepInputs:
         """A step that reads `numbers`; what else it needs is worked out from them where they
         are."""
-        tokens, positions, slots, tables, near, offsets = numbers.split(self.sizes)
+        tokens, positions, slots, tables, near, offsets = torch.split(numbers, list(self.sizes))
         places = torch.arange(self.bucket.rows, device=numbers.device)
         full = self._group(tables, positions, torch.zeros_like(positions), None)
         window = self.reach.window
@@ -173,7 +174,7 @@ def cuda_capture(device: torch.device) -> Capture:
     pool = torch.cuda.graph_pool_handle()
 
     def capture(work: Work) -> Work:
-        side = torch.cuda.Stream(device)
+        side: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch's gap
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
             for _run in range(WARM_UP_RUNS):

@@ -105,7 +105,7 @@ class Runner:
 
     def _hidden(self, rows: list[BatchRow]) -> tuple[Tensor | None, list[int]]:
         """Hidden states, on the last stage's ranks, and where each row's begin."""
-        captured = self._graphs and self._graphs.hidden(rows)
+        captured = None if self._graphs is None else self._graphs.hidden(rows)
         if captured is not None:
             return captured, list(range(len(rows)))
         batch = build_batch(rows, self._decoder.reach)

@@ -44,6 +44,14 @@ def test_ranks_go_where_the_number_type_is_known() -> None:
     assert place(SMOLLM2, wanted, nodes).ranks == [2, 2]
 
 
+def test_gpu_ranks_go_where_gpus_are() -> None:
+    wanted = EngineConfig(device="cuda", max_model_len=1024, kv_cache_tokens=1024)
+    assert place(SMOLLM2, wanted, [box(1, gpus=0), box(2, gpus=1)]).ranks == [2]
+    assert place(SMOLLM2, wanted, [box(1, gpus=0), box(2)]).ranks == [2]
+    with pytest.raises(PlacementError, match=r"has an NVIDIA GPU; choose the device cpu"):
+        place(SMOLLM2, wanted, [box(1, gpus=0), box(2, gpus=0)])
+
+
 def test_two_ranks_go_to_two_nodes_and_the_head_to_the_first() -> None:
     placement = place(SMOLLM2, config(tp=2), [box(1), box(2)])
     assert (placement.ranks, placement.head) == ([1, 2], 1)

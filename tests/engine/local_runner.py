@@ -6,6 +6,7 @@ import torch
 
 from engine.checkpoint import open_checkpoint
 from engine.config import EngineConfig
+from engine.device import choose_device
 from engine.kernels import choose_linear
 from engine.models import Decoder, load_decoder
 from engine.parallel import Alone, Mesh
@@ -27,7 +28,10 @@ def load_rank(path: Path, config: EngineConfig, rank: int, mesh: Mesh) -> Decode
     checkpoint = open_checkpoint(path)
     share = rank_share(checkpoint.config, config.plan, rank)
     _, linear = choose_linear(config)
-    return load_decoder(checkpoint, config, share, linear, mesh, lambda fraction, detail: None)
+    device = choose_device(config, 0)
+    return load_decoder(
+        checkpoint, config, share, linear, mesh, lambda fraction, detail: None, device
+    )
 
 
 class LocalRunner(StepMaker):

@@ -46,11 +46,18 @@ def test_a_bucket_holds_its_step_and_is_not_twice_as_large(
 
 def test_captures_are_made_once_and_the_oldest_goes_first() -> None:
     made: list[Bucket] = []
-    graphs = Graphs(lambda bucket: made.append(bucket) or len(made), most=2)
+
+    def capture(bucket: Bucket) -> int:
+        made.append(bucket)
+        return len(made)
+
+    graphs = Graphs(capture, most=2)
     one, two, three = (Bucket(rows, 16) for rows in (1, 2, 4))
     assert [graphs[one], graphs[two], graphs[one], graphs[three]] == [1, 2, 1, 3]
-    assert graphs[one] == 1 and len(graphs) == 2
-    assert graphs[two] == 4 and made == [one, two, three, two]
+    assert graphs[one] == 1
+    assert len(graphs) == 2
+    assert graphs[two] == 4
+    assert made == [one, two, three, two]
 
 
 @pytest.fixture(scope="module", params=["llama", "qwen3", "gemma3"])
