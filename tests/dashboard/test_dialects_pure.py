@@ -22,7 +22,7 @@ from engine.errors import RequestError
 from engine.head.api.requests import read_chat
 
 Json = dict[str, Any]
-ROUNDS = settings(max_examples=60, deadline=None)
+ROUNDS = settings(max_examples=40, deadline=None)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 nothing = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, width=32) | texts
 values = st.recursive(nothing, lambda v: st.lists(v, max_size=3) | st.dictionaries(texts, v))
@@ -176,6 +176,52 @@ def test_the_events_of_a_response_add_up_to_the_whole(
     done = [e["item"] for e in events if e["type"] == "response.output_item.done"]
     assert done == whole["output"] == events[-1]["response"]["output"]
     assert events[-1]["type"] == f"response.{whole['status']}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "param"),
+    [
+        ({"background": True}, "background"),
+        ({"conversation": "conv_1"}, "conversation"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
+        ({"include": ["file_search_call.results"]}, "include[0]"),
+        ({"max_output_tokens": 0}, "max_output_tokens"),
+        ({"temperature": "hot"}, "temperature"),
+    ],
+)
+def test_a_response_that_cannot_be_honoured_is_refused_by_name(asked: Json, param: str) -> None:
+    fields: Json = {"model": "m", "input": "Hi"} | asked
+    with pytest.raises(ApiError) as wrong:
+        responses.chat_of(fields, responses.read_asked(fields))
+    assert (wrong.value.status, wrong.value.param) == (400, param)
+
+
+@pytest.mark.parametrize(
+    ("asked", "param"),
+    [
+        ({"mcp_servers": [{}]}, "mcp_servers"),
+        ({"speed": "fast"}, "speed"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools[0].type"),
+        ({"messages": [{"role": "robot", "content": ""}]}, "messages[0].role"),
+    ],
+)
+def test_a_message_that_cannot_be_honoured_is_refused_by_name(asked: Json, param: str) -> None:
+    fields: Json = {"model": "m", "max_tokens": 5, "messages": []} | asked
+    with pytest.raises(ApiError) as wrong:
+        anthropic.chat_of(fields, anthropic.read_asked(fields))
+    assert (wrong.value.status, wrong.value.param) == (400, param)
+
+
+def test_what_the_engine_offers_beyond_a_dialect_passes_through() -> None:
+    more: Json = {"seed": 7, "min_p": 0.1, "structured_outputs": {"regex": "a+"}, "priority": 3}
+    message: Json = {"model": "m", "max_tokens": 5, "messages": [], "top_k": 4} | more
+    response: Json = {"model": "m", "input": "Hi", "stop": ["x"]} | more
+    told = anthropic.chat_of(message, anthropic.read_asked(message))
+    assert told.items() >= (more | {"top_k": 4}).items()
+    told = responses.chat_of(response, responses.read_asked(response))
+    assert told.items() >= (more | {"stop": ["x"]}).items()
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b'"\\ud800"', b"[" * 100_000])
