@@ -17,6 +17,7 @@ from dashboard.gateway.dialects.asked import read_object, write
 from dashboard.gateway.dialects.responses import asked as declared
 from dashboard.gateway.dialects.responses import translate as responses
 from dashboard.gateway.dialects.responses.reply import ResponseReply
+from dashboard.gateway.dialects.spoken import error_body
 from dashboard.gateway.errors import ApiError
 from engine.errors import RequestError
 from engine.head.api.requests import read_chat
@@ -242,3 +243,12 @@ def test_arguments_that_were_cut_are_kept_as_they_are() -> None:
 
 def test_half_a_character_is_refused() -> None:
     assert refused(lambda: write({"model": "m", "user": "\ud800"}))
+
+
+def test_an_error_is_told_in_the_words_of_who_asked() -> None:
+    error = ApiError("Too large.", status=413, code="request_too_large")
+    plain = json.loads(error_body(error, "/v1/chat/completions", {}))
+    assert plain["error"]["type"] == "invalid_request_error"
+    for path, headers in (("/v1/messages", {}), ("/v1/models", {"anthropic-version": "1"})):
+        told = json.loads(error_body(error, path, headers))
+        assert (told["type"], told["error"]["type"]) == ("error", "request_too_large")
