@@ -15,6 +15,7 @@ django = get_asgi_application()
 from dashboard import leaving
 from dashboard.consumers.agent import AgentConsumer
 from dashboard.consumers.origin import SameOrigin
+from dashboard.gateway.budgets.ledger import ledger
 from dashboard.gateway.limit import BodyLimit
 from dashboard.gateway.opened import CloseOpened
 from dashboard.gateway.record_writer import record_writer
@@ -41,6 +42,7 @@ async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if message["type"] == "lifespan.shutdown":
             await close_session()
             await record_writer().close()
+            await ledger().close()
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":
             return

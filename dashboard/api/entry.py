@@ -82,7 +82,7 @@ def _refused(error: Exception) -> HttpResponse:
 def _check(request: HttpRequest, role: Role) -> None:
     header = request.headers.get("Authorization", "")
     if header:
-        key = authenticate(header)
+        key = authenticate(header, scope="")
         if not key.manages:
             raise Refusal(
                 403, _("This key only asks for answers. Make one that may change things.")

@@ -2,14 +2,16 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 import msgspec
 from django.utils import timezone
 
 from dashboard import leaving
 from dashboard.choices import RequestOutcome
+from dashboard.gateway.budgets.limits import Price
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.hold import Request
 from dashboard.gateway.record_writer import record_writer
@@ -18,6 +20,7 @@ from dashboard.texts import storable
 
 LEFT = "panel_left"
 """This process ended first; the caller may go on with another one."""
+Settle = Callable[[str, int | None, int | None], None]
 LONGEST_ROUTE = 80
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
@@ -66,6 +69,15 @@ class Record:
         self._complete = False
         self._outcome: RequestOutcome | None = None
         self._ended = False
+        self._charge: tuple[Price, int, int, Settle] | None = None
+
+    @property
+    def begun(self) -> datetime:
+        return self._row.begun
+
+    def charges(self, price: Price, tokens: int, micros: int, settle: Settle) -> None:
+        """It counts against budgets: at most so much, and in the end what it took."""
+        self._charge = price, tokens, micros, settle
 
     def came_from(self, key: ApiKey) -> None:
         self._row.key_id, self._row.user_id = key.pk, key.user_id
@@ -131,8 +143,22 @@ class Record:
         else:
             self._row.outcome = RequestOutcome.CUT_OFF
             self._row.error = LEFT if leaving.asked() else ""
+        self._settle()
         if self._row.key_id is not None:
             record_writer().put(self._row)
+
+    def _settle(self) -> None:
+        if self._charge is None:
+            return
+        price, tokens, micros, settle = self._charge
+        prompt, completion = self._row.prompt_tokens, self._row.completion_tokens
+        if prompt is not None:
+            tokens = prompt + (completion or 0)
+            micros = price.micros(prompt, completion or 0)
+        counts = prompt is not None or self._row.outcome != RequestOutcome.REFUSED
+        if counts:
+            self._row.charged_tokens, self._row.charged_micros = tokens, micros
+        settle(self._row.request, self._row.charged_tokens, self._row.charged_micros)
 
     def close(self) -> None:
         """The request is over, however it ended. In the loop's thread."""

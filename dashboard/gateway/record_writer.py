@@ -6,17 +6,22 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 from weakref import WeakKeyDictionary
 
 from django.contrib.auth import get_user_model
 from django.db import Error, connection, transaction
-from django.db.models import Model
+from django.db.models import Model, Q
+from django.utils import timezone
 
+from dashboard.gateway.budgets.ledger import ledger
 from dashboard.gateway.patience import AWAY
 from dashboard.models import ApiKey, ApiRequest, Deployment
 
 log = logging.getLogger(__name__)
 
+LAST_USED_STEP = timedelta(minutes=1)
+"""`last_used` of a busy key is written at most this often."""
 SPACING_SECONDS = 1.0
 MOST_AT_ONCE = 200
 """So many waiting are written at once, and so many make a batch."""
@@ -83,6 +88,7 @@ class RecordWriter:
                 await _within(self._closing, delay)
             else:
                 delay = 0.0
+                ledger().written(row.request for row in batch if row.endpoint != "/v1/streams")
                 self._tell_lost()
             if len(self._waiting) < MOST_AT_ONCE and not self._closing.is_set():
                 self._many.clear()
@@ -144,6 +150,9 @@ def _insert(rows: Sequence[ApiRequest]) -> None:
         row.key_id = row.key_id if row.key_id in keys else None
         row.user_id = row.user_id if row.user_id in users else None
     ApiRequest.objects.bulk_create(rows, ignore_conflicts=True)
+    now = timezone.now()
+    stale = Q(last_used=None) | Q(last_used__lt=now - LAST_USED_STEP)
+    ApiKey.objects.filter(stale, pk__in=keys).update(last_used=now)
 
 
 def _existing(model: type[Model], pks: Iterable[int | None]) -> set[int]:

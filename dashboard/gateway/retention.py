@@ -1,10 +1,16 @@
 """How long records of API requests are kept."""
 
+from datetime import timedelta
+
 from django.utils import timezone
 
-from dashboard.models import ApiRequest
+from dashboard.models import ApiRequest, Budget
 from dashboard.wishes import days
 
 
 def forget_requests() -> None:
-    ApiRequest.objects.filter(begun__lt=timezone.now() - days("keep_requests_days")).delete()
+    """While there is a budget of money, those of its month stay."""
+    kept = days("keep_requests_days")
+    if Budget.objects.exclude(money_month=None).exists():
+        kept = max(kept, timedelta(days=32))
+    ApiRequest.objects.filter(begun__lt=timezone.now() - kept).delete()

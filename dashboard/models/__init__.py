@@ -3,6 +3,7 @@
 from dashboard.models.access import ApiKey
 from dashboard.models.accounts import Account, Team
 from dashboard.models.audit import AuditEntry
+from dashboard.models.budgets import Budget, RoutePrice
 from dashboard.models.catalog import Model
 from dashboard.models.chat import Conversation, Message
 from dashboard.models.declared import DeclaredDocument
@@ -25,6 +26,7 @@ __all__ = [
     "ApiKey",
     "ApiRequest",
     "AuditEntry",
+    "Budget",
     "Conversation",
     "DeclaredDocument",
     "Deployment",
@@ -47,6 +49,7 @@ __all__ = [
     "Replica",
     "Revision",
     "Rollout",
+    "RoutePrice",
     "Secret",
     "SettingsTemplate",
     "Slot",

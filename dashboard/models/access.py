@@ -2,9 +2,11 @@
 
 import hashlib
 import secrets
+from datetime import datetime
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 
@@ -22,6 +24,14 @@ class ApiKey(models.Model):
         default=False,
         help_text=_("It does what its owner may do, not only ask for answers."),
     )
+    asks = models.BooleanField(_("may ask models"), default=True)
+    reads = models.BooleanField(_("may read models and metrics"), default=True)
+    routes = models.JSONField(_("allowed models"), default=list, blank=True)
+    """Names of routes; empty where it may ask all that its owner may."""
+    expires = models.DateTimeField(_("expires"), null=True, blank=True)
+    old_hash = models.CharField(max_length=64, blank=True, db_index=True, editable=False)
+    """Of the secret before the last rotation, which is good until `old_until`."""
+    old_until = models.DateTimeField(null=True, editable=False)
     created = models.DateTimeField(_("created"), auto_now_add=True)
     last_used = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
     revoked = models.DateTimeField(_("revoked"), null=True, blank=True)
@@ -41,8 +51,17 @@ class ApiKey(models.Model):
         return hashlib.sha256(key.encode()).hexdigest()
 
     def issue(self) -> str:
-        """Set a fresh key on this (unsaved) row and return it; it cannot be read again."""
+        """Set a fresh secret on this row, unsaved, and return it; it cannot be read again."""
         key = f"sk-tdm-{secrets.token_urlsafe(32)}"
         self.prefix = key[:12]
         self.hash = self.hash_of(key)
         return key
+
+    def rotate(self, old_until: datetime) -> str:
+        """The same with a new secret, unsaved; the one before is good until then."""
+        self.old_hash, self.old_until = self.hash, old_until
+        return self.issue()
+
+    @property
+    def expired(self) -> bool:
+        return self.expires is not None and self.expires <= timezone.now()

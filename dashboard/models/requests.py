@@ -47,6 +47,10 @@ class ApiRequest(models.Model):
     """A code as in the API's errors."""
     prompt_tokens = models.PositiveBigIntegerField(_("prompt tokens"), null=True)
     completion_tokens = models.PositiveBigIntegerField(_("completion tokens"), null=True)
+    charged_tokens = models.PositiveBigIntegerField(_("charged tokens"), null=True)
+    """What budgets count; an upper bound where the head told none. Empty for what counts nothing."""
+    charged_micros = models.PositiveBigIntegerField(_("charged money"), null=True)
+    """In millionths of the currency."""
     launch = models.CharField(_("launch"), max_length=32, blank=True)
     """Whose head answered, the last where there were several."""
 
@@ -57,6 +61,7 @@ class ApiRequest(models.Model):
         indexes = [
             models.Index(fields=["begun"], name="requests_by_time"),
             models.Index(fields=["deployment", "begun"], name="requests_by_deployment"),
+            models.Index(fields=["user", "begun"], name="requests_by_user"),
         ]
         constraints = [
             # What a batch wrote before its connection broke is not written twice.

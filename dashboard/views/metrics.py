@@ -29,7 +29,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     user: object = request.user
     if not may_operate(request):
         try:
-            user = authenticate(request.headers.get("Authorization", "")).user
+            user = authenticate(request.headers.get("Authorization", ""), "reads").user
         except ApiError as error:
             refused = HttpResponse(f"{error}\n", status=401, content_type="text/plain")
             refused["WWW-Authenticate"] = "Bearer"

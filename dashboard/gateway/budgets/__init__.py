@@ -1,0 +1,1 @@
+"""What users, keys and teams may use: counted in Valkey, told by Postgres."""
