@@ -25,7 +25,7 @@ def check_device(config: EngineConfig) -> None:
                 "The device cuda needs a torch that was built with CUDA, and this node has "
                 "torch %(version)s; install one from pytorch.org, or choose the device cpu."
             ),
-            version=torch.__version__,
+            version=str(torch.__version__),
         )
     if not torch.cuda.is_available():
         raise ConfigError(

@@ -5,6 +5,7 @@ refuses to be mixed with the processor as a GPU does."""
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 from torch._C import _distributed_c10d as c10d
@@ -36,6 +37,13 @@ def test_a_torch_without_cuda_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
     with pytest.raises(ConfigError, match=r"built with CUDA.*pytorch\.org, or choose the device"):
         choose_linear(CUDA)
+
+
+def test_the_refusal_can_be_sent_to_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
+    with pytest.raises(ConfigError) as refused:
+        check_device(CUDA)
+    assert torch.__version__.encode() in msgspec.msgpack.encode(refused.value.said)
 
 
 def test_a_box_without_a_gpu_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

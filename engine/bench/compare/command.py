@@ -113,7 +113,9 @@ def measure(options: argparse.Namespace) -> Report:
         contest.run(todo, rounds)
         contest.measure_machine(shapes(config), rows)
     found = rows_of(contest.places, todo)
-    limits = _limits(contest, sizes, operations(config))
+    # What is measured of the machine is its processors': no limit of a GPU.
+    on_processors = options.device == "cpu"
+    limits = _limits(contest, sizes, operations(config)) if on_processors else None
     return report(
         contest.places,
         limits,
