@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 
+from dashboard.gateway.budgets.admission import admit
 from dashboard.gateway.dialects import road
 from dashboard.gateway.dialects.anthropic import translate as anthropic
 from dashboard.gateway.dialects.anthropic.reply import MessageReply
@@ -101,6 +102,7 @@ async def _answer(
         chat = road.chat_request(asked, number, traceparent)
         record.asks(chat)
         await check_route(chat.route, owner.hidden_routes)
+        await admit(request, owner, chat, record)
         passage = Passage(chat, record)
         close_in_the_end(request, passage)
         answer = await passage.open()

@@ -32,18 +32,18 @@ async def owner_of(header: str) -> ApiKey:
         seen, known = _trusted.get(digest, (0.0, None))
         if known is not None and time.monotonic() - seen < FRESH_SECONDS and not known.expired:
             return known
-        key = await once(authenticate, header, touch=False)
+        key = await once(authenticate, header)
     except AWAY:
         if known is not None and time.monotonic() - seen < TRUSTED_SECONDS:
             return known
-        key = await patiently(authenticate, header, touch=False)
+        key = await patiently(authenticate, header)
     if len(_trusted) >= MAX_TRUSTED:
         _trusted.clear()
     _trusted[digest] = (time.monotonic(), key)
     return key
 
 
-def authenticate(header: str, scope: str = "asks", *, touch: bool = True) -> ApiKey:
+def authenticate(header: str, scope: str = "asks") -> ApiKey:
     """The live key named by an Authorization header; 401 for any other, 403 without the scope."""
     digest = ApiKey.hash_of(_secret_of(header))
     key = (
@@ -71,7 +71,7 @@ def authenticate(header: str, scope: str = "asks", *, touch: bool = True) -> Api
         text = _("This API key may not do that: it lacks the scope. Its owner can make another.")
         raise ApiError(text, status=403, code="scope_missing")
     key.hidden_routes = hidden_routes(key.user)
-    if touch:
+    if scope != "asks":  # Of those, records tell the use, beside the requests themselves.
         _touch(key)
     return key
 

@@ -12,6 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.gateway import ids
 from dashboard.gateway.balance import leading_text
+from dashboard.gateway.budgets.admission import HEADER, META, admit
 from dashboard.gateway.dialects.anthropic import models as anthropic_models
 from dashboard.gateway.dialects.spoken import error_response, is_anthropic
 from dashboard.gateway.errors import ApiError
@@ -51,6 +52,8 @@ def endpoint(*methods: str) -> Callable[[View], View]:
             if methods and response.status_code == 405:
                 response["Allow"] = ", ".join(methods)
             response.setdefault("X-Request-Id", request.META["tandem.request_id"])
+            if META in request.META:
+                response[HEADER] = request.META[META]
             if is_anthropic(request.path, request.headers):
                 response["request-id"] = response["X-Request-Id"]
             return response
@@ -134,18 +137,18 @@ def authorization(request: HttpRequest) -> str:
 
 
 def _list_models(authorization: str) -> HttpResponse:
-    hidden = authenticate(authorization).hidden_routes
+    hidden = authenticate(authorization, "reads").hidden_routes
     return _json({"object": "list", "data": [_described(entry) for entry in offered(hidden)]})
 
 
 def _page_of_models(authorization: str, asked: dict[str, str]) -> HttpResponse:
-    hidden = authenticate(authorization).hidden_routes
+    hidden = authenticate(authorization, "reads").hidden_routes
     known = [anthropic_models.described(entry) for entry in offered(hidden)]
     return _json(anthropic_models.page(known, asked))
 
 
 def _show_model(authorization: str, name: str, *, anthropic: bool) -> HttpResponse:
-    hidden = authenticate(authorization).hidden_routes
+    hidden = authenticate(authorization, "reads").hidden_routes
     describe = anthropic_models.described if anthropic else _described
     return _json(describe(find_deployment(name, hidden)))
 
@@ -176,6 +179,7 @@ async def _forward(request: HttpRequest, path: str) -> HttpResponseBase:
         asked = _read(request, path)
         record.asks(asked)
         await check_route(asked.route, owner.hidden_routes)
+        await admit(request, owner, asked, record)
         passage = Passage(asked, record)
         close_in_the_end(request, passage)
         answer = await passage.open()
