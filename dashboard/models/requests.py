@@ -48,7 +48,7 @@ class ApiRequest(models.Model):
     prompt_tokens = models.PositiveBigIntegerField(_("prompt tokens"), null=True)
     completion_tokens = models.PositiveBigIntegerField(_("completion tokens"), null=True)
     charged_tokens = models.PositiveBigIntegerField(_("charged tokens"), null=True)
-    """What budgets count; an upper bound where the head told none. Empty for what counts nothing."""
+    """What budgets count; an upper bound where the head told none. Empty where nothing counts."""
     charged_micros = models.PositiveBigIntegerField(_("charged money"), null=True)
     """In millionths of the currency."""
     launch = models.CharField(_("launch"), max_length=32, blank=True)

@@ -8,6 +8,8 @@ TABS = (
     ("settings", _("Panel"), Role.VIEWER),
     ("people", _("People"), Role.ADMIN),
     ("teams", _("Teams"), Role.ADMIN),
+    ("all-keys", _("API keys"), Role.ADMIN),
+    ("budgets", _("Budgets"), Role.ADMIN),
     ("sign-in-settings", _("Sign-in"), Role.ADMIN),
     ("secrets", _("Secrets"), Role.ADMIN),
     ("audit", _("Audit"), Role.ADMIN),
