@@ -11,7 +11,7 @@ from dashboard.gateway.budgets.limits import KINDS, Price, end, most_tokens, sta
 MOMENTS = st.datetimes(
     datetime(2020, 1, 1),
     datetime(2090, 1, 1),
-    timezones=st.just(UTC),  # noqa: DTZ001
+    timezones=st.just(UTC),
 )
 
 
