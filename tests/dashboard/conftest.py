@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from asgiref.sync import SyncToAsync
 from django.db import connections
+from django.utils import translation
 
 from monitoring.live.desk import live
 from monitoring.live.writer import writer
@@ -16,6 +17,13 @@ def _no_connection_is_left() -> Iterator[None]:
     database could not be dropped."""
     yield
     SyncToAsync.single_thread_executor.submit(connections.close_all).result(SECONDS)
+
+
+@pytest.fixture(autouse=True)
+def _english_is_spoken() -> Iterator[None]:
+    """A request leaves its reader's language behind in the thread, for the next test to speak."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture

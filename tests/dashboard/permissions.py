@@ -311,6 +311,7 @@ EVERYBODYS = {
     "model-detail",
     "outlay-remove",
     "person-act",
+    "response",
     "secret-edit",
     "secret-remove",
     "settings-back",

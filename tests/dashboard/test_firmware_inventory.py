@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboard.firmware.bmc import bmc_of
@@ -284,6 +284,7 @@ some_parts = st.lists(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(some_parts)
 def test_a_box_keeps_to_the_set_that_was_made_of_it(parts: list[FirmwarePart]) -> None:
     assert differences(versions_of(parts), parts) == []
