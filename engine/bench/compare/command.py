@@ -1,7 +1,9 @@
 """`python -m engine.bench --compare`: its options, and the run from first load to report."""
 
 import argparse
+import math
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -57,6 +59,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--scratch", type=Path, default=SCRATCH,
         help="a folder for logs and for the model as peers read it (default var/bench)",
     )  # fmt: skip
+    parser.add_argument(
+        "--minutes", type=_positive, help="begin no other work after so many, and report"
+    )
     parser.add_argument("--json", type=Path, help="write the report to this file as well")
     parser.add_argument("--html", type=Path, help="write the report as a page to this file")
     return parser.parse_args(arguments)
@@ -110,7 +115,7 @@ def measure(options: argparse.Namespace) -> Report:
         contest.open()
         _check_ours(contest)
         contest.measure_machine(shapes(config), rows)
-        contest.run(todo, rounds)
+        contest.run(todo, rounds, 60.0 * options.minutes if options.minutes else math.inf)
         contest.measure_machine(shapes(config), rows)
     found = rows_of(contest.places, todo)
     # What is measured of the machine is its processors': no limit of a GPU.
@@ -178,6 +183,8 @@ def _limits(contest: Contest, sizes: Sizes, token_operations: int) -> Limits | N
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
+    # Whoever is measured must not stay behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         found = measure(options)
     except EngineError as error:

@@ -1,5 +1,6 @@
 """Rounds in which the contestants take turns. Only one of them works at any time."""
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -83,11 +84,18 @@ class Contest:
         for place in self.places:
             self._trying(place, "open", partial(self._open, place))
 
-    def run(self, works: list[Work], rounds: int) -> None:
-        for work in works:
-            turns = range(0, rounds, work.every)
-            for number in turns:
-                _say(f"{work.name}, round {number // work.every + 1} of {len(turns)}")
+    def run(self, works: list[Work], rounds: int, seconds: float = math.inf) -> None:
+        """All works in every round, so that what is short of time has fewer rounds of each. After
+        `seconds` no other work is begun."""
+        last = time.monotonic() + seconds
+        for number in range(rounds):
+            for work in works:
+                if number % work.every:
+                    continue
+                if time.monotonic() > last:
+                    _say(f"There is no time left for {work.name}, round {number + 1}.")
+                    continue
+                _say(f"{work.name}, round {number + 1} of {rounds}")
                 for place in self.places:
                     found = self._turn(place, work, number)
                     for figure in work.figures:
