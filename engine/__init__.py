@@ -1,2 +1,2 @@
-VERSION = "0.5.0"
+VERSION = "0.6.0"
 """Of all of Tandem: a node that runs another one shows it in the panel."""
