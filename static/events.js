@@ -87,15 +87,21 @@ function onMessage(message) {
   announce(`${message.kind}-${message.id}`);
 }
 
+const UNDER_WAY = ["queued", "running", "pending", "starting", "loading", "draining", "stopping", "recovering", "restarting"]
+  .map((status) => `[data-status="${status}"]`)
+  .join();
+
 if ("signedIn" in document.body.dataset) {
   const socket = openSocket("/ws/events", { onMessage, onState });
 
   function onState(state) {
     const back = document.body.dataset.link === "closed" && state === "open";
+    const first = document.body.dataset.link !== "open" && state === "open" && !back;
     document.body.dataset.link = state;
     const { deployment } = document.body.dataset;
     if (state === "open" && deployment) socket.send({ watch: { deployment: Number(deployment) } });
-    if (back) announce("fleet"); // whatever was missed meanwhile
+    // Whatever was missed meanwhile; also between the page and its socket, on the way to somewhere.
+    if (back || (first && document.querySelector(UNDER_WAY))) announce("fleet");
   }
 }
 
