@@ -16,12 +16,8 @@ from dashboard.choices import MessageStatus
 from dashboard.conversations import Turn
 from dashboard.gateway.client import (
     ChatEvent,
-    Finished,
     Paused,
-    ReasoningDelta,
     Resumed,
-    TextDelta,
-    Usage,
     chat_request,
     open_chat,
     stream_chat,
@@ -29,6 +25,7 @@ from dashboard.gateway.client import (
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.passage import Passage
 from dashboard.gateway.patience import AWAY, patiently
+from dashboard.gateway.pieces import Finished, ReasoningDelta, TextDelta, Usage
 from dashboard.gateway.routes import answering_ranks
 from dashboard.models import Message
 from dashboard.rendering import render_markdown

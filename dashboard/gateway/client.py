@@ -12,31 +12,16 @@ from dashboard.gateway.blocks import Comment, Event
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.hold import Request
 from dashboard.gateway.passage import Passage
-
-
-class TextDelta(msgspec.Struct, frozen=True):
-    """More of the answer."""
-
-    text: str
-
-
-class ReasoningDelta(msgspec.Struct, frozen=True):
-    """More of what the model thinks before it answers."""
-
-    text: str
-
-
-class Finished(msgspec.Struct, frozen=True):
-    """Why the answer ended: OpenAI's `finish_reason`."""
-
-    reason: str
-
-
-class Usage(msgspec.Struct, frozen=True):
-    """Tokens so far, as the engine counted them."""
-
-    prompt_tokens: int
-    completion_tokens: int
+from dashboard.gateway.pieces import (
+    Failure,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+    failure_in,
+    pieces_in,
+    read,
+)
 
 
 class Paused(msgspec.Struct, frozen=True):
@@ -47,32 +32,8 @@ class Resumed(msgspec.Struct, frozen=True):
     """It goes on."""
 
 
-ChatEvent = TextDelta | ReasoningDelta | Finished | Usage | Paused | Resumed
-
-
-class _Delta(msgspec.Struct):
-    content: str | None = None
-    reasoning_content: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    delta: _Delta = msgspec.field(default_factory=_Delta)
-    finish_reason: str | None = None
-
-
-class _Failure(msgspec.Struct):
-    message: str = ""
-    code: str | int | None = None
-    param: str | None = None
-
-
-class _Chunk(msgspec.Struct):
-    choices: list[_Choice] = []
-    usage: Usage | None = None
-    error: _Failure | None = None
-
-
-_chunks: msgspec.json.Decoder[_Chunk] = msgspec.json.Decoder(_Chunk)
+Shown = TextDelta | ReasoningDelta | Finished | Usage
+ChatEvent = Shown | Paused | Resumed
 
 
 def chat_request(route: str, body: dict[str, Any], request_id: str) -> Request:
@@ -125,35 +86,17 @@ def _notice(comment: Comment) -> Paused | Resumed | None:
 def _read(payload: bytes) -> list[ChatEvent]:
     if payload == b"[DONE]":
         return []
-    try:
-        chunk = _chunks.decode(payload)
-    except msgspec.DecodeError as error:
-        text = _("The answer came in a form that cannot be read.")
-        raise ApiError(text, status=502) from error
-    if chunk.error is not None:
-        raise _failure(chunk.error, 502)
-    events: list[ChatEvent] = []
-    for choice in chunk.choices[:1]:
-        if choice.delta.reasoning_content:
-            events.append(ReasoningDelta(choice.delta.reasoning_content))
-        if choice.delta.content:
-            events.append(TextDelta(choice.delta.content))
-        if choice.finish_reason:
-            events.append(Finished(choice.finish_reason))
-    if chunk.usage is not None:
-        events.append(chunk.usage)
-    return events
+    chat = read(payload)
+    if chat.error is not None:
+        raise _failure(chat.error, 502)
+    return [piece for piece in pieces_in(chat) if isinstance(piece, Shown)]
 
 
 def _refusal(status: int, body: bytes) -> ApiError:
-    try:
-        error = _chunks.decode(body).error
-    except msgspec.DecodeError:
-        error = None
-    return _failure(error or _Failure(), status if status >= 400 else 502)
+    return _failure(failure_in(body), status if status >= 400 else 502)
 
 
-def _failure(error: _Failure, status: int) -> ApiError:
+def _failure(error: Failure, status: int) -> ApiError:
     code = str(error.code or "")
     return ApiError(_explain(error.message, code), status=status, code=code, param=error.param)
 

@@ -14,7 +14,6 @@ from dashboard.gateway.dialects import road
 from dashboard.gateway.dialects.anthropic import translate as anthropic
 from dashboard.gateway.dialects.anthropic.reply import MessageReply
 from dashboard.gateway.dialects.asked import read_object
-from dashboard.gateway.dialects.parts import refusal
 from dashboard.gateway.dialects.responses import translate as openai
 from dashboard.gateway.dialects.responses.reply import ResponseReply
 from dashboard.gateway.dialects.road import Translated
@@ -23,6 +22,7 @@ from dashboard.gateway.keys import owner_of
 from dashboard.gateway.openapi import document
 from dashboard.gateway.opened import close_in_the_end
 from dashboard.gateway.passage import Passage
+from dashboard.gateway.pieces import refusal
 from dashboard.gateway.routes import check_route
 from dashboard.gateway.views import MOST_TRACEPARENT, authorization, endpoint, recorded
 

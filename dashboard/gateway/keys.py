@@ -30,7 +30,9 @@ async def owner_of(header: str) -> ApiKey:
     digest = ApiKey.hash_of(_secret_of(header))
     try:
         seen, known = _trusted.get(digest, (0.0, None))
-        if known is not None and time.monotonic() - seen < FRESH_SECONDS and not known.expired:
+        if known is not None and known.expired:
+            known = None
+        if known is not None and time.monotonic() - seen < FRESH_SECONDS:
             return known
         key = await once(authenticate, header)
     except AWAY:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.gateway.dialects import parts
+from dashboard.gateway import pieces as wire
 from dashboard.gateway.dialects.anthropic import translate as anthropic
 from dashboard.gateway.dialects.anthropic.reply import MessageReply
 from dashboard.gateway.dialects.asked import read_object, write
@@ -122,10 +122,10 @@ def test_every_word_of_a_conversation_arrives_in_order_and_in_turns(said: list[J
 
 
 pieces = st.lists(
-    st.builds(parts.Thought, texts.filter(bool))
-    | st.builds(parts.Wrote, texts.filter(bool))
-    | st.builds(parts.Called, texts, texts)
-    | st.builds(parts.Counted, st.integers(0, 9), st.integers(0, 9)),
+    st.builds(wire.ReasoningDelta, texts.filter(bool))
+    | st.builds(wire.TextDelta, texts.filter(bool))
+    | st.builds(wire.Called, texts, texts)
+    | st.builds(wire.Usage, st.integers(0, 9), st.integers(0, 9)),
     max_size=12,
 )
 
@@ -138,9 +138,9 @@ def events_of(stream: bytes) -> list[Json]:
 @ROUNDS
 @given(pieces, st.sampled_from(["stop", "length", "tool_calls"]), st.integers(1, 4))
 def test_the_events_of_a_message_add_up_to_the_whole(
-    said: list[parts.Piece], reason: str, step: int
+    said: list[wire.Piece], reason: str, step: int
 ) -> None:
-    said = [parts.Counted(1), *said, parts.Ended(reason)]
+    said = [wire.Usage(1), *said, wire.Finished(reason)]
     whole = MessageReply("1", "m").whole(said)
     reply = MessageReply("1", "m")
     chunks = [said[at : at + step] for at in range(0, len(said), step)]
@@ -165,10 +165,10 @@ def test_the_events_of_a_message_add_up_to_the_whole(
 @ROUNDS
 @given(pieces, st.sampled_from(["stop", "length", "tool_calls"]), st.integers(1, 4))
 def test_the_events_of_a_response_add_up_to_the_whole(
-    said: list[parts.Piece], reason: str, step: int
+    said: list[wire.Piece], reason: str, step: int
 ) -> None:
     asked = declared.Asked(model="m")
-    said = [*said, parts.Ended(reason)]
+    said = [*said, wire.Finished(reason)]
     whole = ResponseReply("1", asked, {}).whole(said)
     reply = ResponseReply("1", asked, {})
     chunks = [said[at : at + step] for at in range(0, len(said), step)]
@@ -233,10 +233,10 @@ def test_what_is_no_object_is_refused(body: bytes) -> None:
 
 
 def test_arguments_that_were_cut_are_kept_as_they_are() -> None:
-    said: list[parts.Piece] = [
-        parts.Called("1", "f"),
-        parts.Argued('{"a": '),
-        parts.Ended("length"),
+    said: list[wire.Piece] = [
+        wire.Called("1", "f"),
+        wire.Argued('{"a": '),
+        wire.Finished("length"),
     ]
     assert MessageReply("1", "m").whole(said)["content"][0]["input"] == {"partial_json": '{"a": '}
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 from dashboard.gateway.balance import leading_text
 from dashboard.gateway.blocks import Comment
 from dashboard.gateway.dialects.asked import write
-from dashboard.gateway.dialects.parts import Piece, count_of, pieces_of, refusal
 from dashboard.gateway.directory import targets_of
 from dashboard.gateway.errors import ApiError
 from dashboard.gateway.hold import Request
 from dashboard.gateway.passage import Passage
+from dashboard.gateway.pieces import Piece, count_of, pieces_of, refusal
 from dashboard.gateway.upstream import Broken, ask, nobody
 
 Json = dict[str, Any]

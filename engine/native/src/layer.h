@@ -95,6 +95,23 @@ inline int64_t rows_of(const Linear& linear) {
     return rows;
 }
 
+// A member's share of the first stage of a half: all tokens of `x`, normalised, as codes.
+inline void take_in(Team& team, const Step& step, const float* x, const float* norm, float eps,
+                    const Linear& first, const Codes& in, float* own) {
+    int64_t token;
+    while ((token = team.take(1)) < step.tokens) {
+        normalise(x + token * step.hidden, norm, eps, step.hidden, own);
+        quantize(own, first.parts[0], in, token);
+    }
+}
+
+inline std::vector<Bench> make_benches(Arena& arena, const Linear& linear, int64_t tokens, int members) {
+    std::vector<Bench> benches;
+    for (int member = 0; member < members; member++)
+        benches.push_back(make_bench(arena, linear, tokens));
+    return benches;
+}
+
 struct AttentionPass {
     Team& team;
     const Attention& layer;
@@ -116,21 +133,17 @@ struct AttentionPass {
         mixed = arena.take<float>(step.tokens * mixed_stride);
         attended = arena.take<float>(step.tokens * attended_stride);
         row = arena.take<float>(crew.size() * row_stride);
-        for (int member = 0; member < crew.size(); member++) {
+        for (int member = 0; member < crew.size(); member++)
             desks.push_back(make_desk(arena, layer));
-            ins.push_back(make_bench(arena, layer.qkv, step.tokens));
-            backs.push_back(make_bench(arena, layer.output, step.tokens));
-        }
+        ins = make_benches(arena, layer.qkv, step.tokens, crew.size());
+        backs = make_benches(arena, layer.output, step.tokens, crew.size());
     }
 
     void operator()(int member) {
         auto me = static_cast<size_t>(member);
         int64_t token;
         float* own = row + member * row_stride;
-        while ((token = team.take(1)) < step.tokens) {
-            normalise(result.x + token * step.hidden, layer.norm, layer.eps, step.hidden, own);
-            quantize(own, layer.qkv.parts[0], in, token);
-        }
+        take_in(team, step, result.x, layer.norm, layer.eps, layer.qkv, in, own);
         team.meet();
         multiply(team, layer.qkv, in, ins[me], {mixed, mixed_stride, false});
         team.meet();
@@ -166,10 +179,8 @@ struct MlpPass {
         row_stride = std::max(in.stride, back.stride);
         wide = arena.take<float>(step.tokens * wide_stride);
         row = arena.take<float>(crew.size() * row_stride);
-        for (int member = 0; member < crew.size(); member++) {
-            ins.push_back(make_bench(arena, layer.gate_up, step.tokens));
-            backs.push_back(make_bench(arena, layer.down, step.tokens));
-        }
+        ins = make_benches(arena, layer.gate_up, step.tokens, crew.size());
+        backs = make_benches(arena, layer.down, step.tokens, crew.size());
     }
 
     void activate(const float* from, float* to) const {
@@ -191,10 +202,7 @@ struct MlpPass {
         auto me = static_cast<size_t>(member);
         int64_t token;
         float* own = row + member * row_stride;
-        while ((token = team.take(1)) < step.tokens) {
-            normalise(result.x + token * step.hidden, layer.norm, layer.eps, step.hidden, own);
-            quantize(own, layer.gate_up.parts[0], in, token);
-        }
+        take_in(team, step, result.x, layer.norm, layer.eps, layer.gate_up, in, own);
         team.meet();
         multiply(team, layer.gate_up, in, ins[me], {wide, wide_stride, false});
         team.meet();
@@ -223,8 +231,7 @@ struct LinearPass {
         : team(crew), linear(which), x(from), tokens(count), out(to) {
         in = make_codes(arena, linear.parts[0], tokens);
         row = arena.take<float>(crew.size() * in.stride);
-        for (int member = 0; member < crew.size(); member++)
-            benches.push_back(make_bench(arena, linear, tokens));
+        benches = make_benches(arena, linear, tokens, crew.size());
     }
 
     void operator()(int member) {

@@ -6,17 +6,9 @@ from typing import Any
 import msgspec
 
 from dashboard.gateway.dialects.anthropic.errors import envelope
-from dashboard.gateway.dialects.parts import (
-    Answer,
-    Change,
-    Closed,
-    Counted,
-    Grew,
-    Opened,
-    Part,
-    Piece,
-)
+from dashboard.gateway.dialects.parts import Answer, Change, Closed, Grew, Opened, Part
 from dashboard.gateway.errors import ApiError
+from dashboard.gateway.pieces import Piece, Usage
 
 Json = dict[str, Any]
 
@@ -83,7 +75,7 @@ class MessageReply:
         return _usage(self._answer.usage)
 
 
-def _usage(counted: Counted | None) -> Json:
+def _usage(counted: Usage | None) -> Json:
     """What the cache gave is not among `input_tokens`. No count is null."""
     if counted is None:
         return {"input_tokens": None, "output_tokens": None}

@@ -6,19 +6,11 @@ from typing import Any
 
 import msgspec
 
-from dashboard.gateway.dialects.parts import (
-    Answer,
-    Change,
-    Closed,
-    Counted,
-    Grew,
-    Opened,
-    Piece,
-    Scored,
-)
+from dashboard.gateway.dialects.parts import Answer, Change, Closed, Grew, Opened
 from dashboard.gateway.dialects.responses.asked import Asked
 from dashboard.gateway.dialects.responses.items import Items
 from dashboard.gateway.errors import ApiError
+from dashboard.gateway.pieces import Piece, Scored, Usage
 
 Json = dict[str, Any]
 
@@ -133,7 +125,7 @@ class ResponseReply:
         }
 
 
-def _usage(counted: Counted | None) -> Json | None:
+def _usage(counted: Usage | None) -> Json | None:
     """The tokens of reasoning are null where the engine does not tell them apart."""
     if counted is None:
         return None
